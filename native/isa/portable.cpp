@@ -1,0 +1,132 @@
+// The kernels in plain C++, for any processor. Loops of 8 are left to the compiler's vectoriser.
+#include "isa/table.hpp"
+#include "support/f16.hpp"
+
+namespace paceline {
+namespace portable {
+namespace {
+
+struct Isa {
+  struct F8 {
+    float v[8];
+  };
+  struct I8 {
+    std::int32_t v[8];
+  };
+  using Codes = std::uint8_t[8][32];  // [column / 4][4 * row + column % 4]
+
+  static F8 splat(float x) { return {x, x, x, x, x, x, x, x}; }
+  static I8 splat(std::int32_t x) { return {x, x, x, x, x, x, x, x}; }
+  static F8 zero() { return splat(0.0f); }
+
+  template <class F>
+  static F8 each(F f) {
+    F8 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = f(i);
+    return out;
+  }
+  static F8 add(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] + b.v[i]; }); }
+  static F8 sub(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] - b.v[i]; }); }
+  static F8 mul(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] * b.v[i]; }); }
+  static F8 div(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] / b.v[i]; }); }
+  // Two roundings: a fused operation would be a library call where the baseline has no such instruction.
+  static F8 fma(const F8& a, const F8& b, const F8& c) { return each([&](int i) { return a.v[i] * b.v[i] + c.v[i]; }); }
+  // Both return b where either operand is NaN.
+  static F8 max(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
+  static F8 min(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
+
+  static float sum(const F8& a) {
+    return ((a.v[0] + a.v[4]) + (a.v[2] + a.v[6])) + ((a.v[1] + a.v[5]) + (a.v[3] + a.v[7]));
+  }
+  static float maximum(const F8& a) {
+    float m = a.v[0];
+    for (int i = 1; i < 8; ++i) m = m > a.v[i] ? m : a.v[i];
+    return m;
+  }
+
+  static F8 load(const float* p) { return each([&](int i) { return p[i]; }); }
+  static void store(float* p, const F8& a) { __builtin_memcpy(p, a.v, sizeof a.v); }
+  template <class T>
+  static F8 load_half(const T* p) {
+    std::uint16_t halves[8];
+    __builtin_memcpy(halves, p, sizeof halves);
+    return each([&](int i) { return f16_to_f32(halves[i]); });
+  }
+  static void store_half(std::uint16_t* p, const F8& a) {
+    for (int i = 0; i < 8; ++i) p[i] = f32_to_f16(a.v[i]);
+  }
+
+  // To the nearest integer, ties to even, for |a| < 2^22: adding 1.5 * 2^23 leaves no room for fraction bits.
+  static F8 round(const F8& a) {
+    return each([&](int i) { return (a.v[i] + 12582912.0f) - 12582912.0f; });
+  }
+  // a * 2^n for whole n in [-126, 127].
+  static F8 scale_by_power_of_two(const F8& a, const F8& n) {
+    return each([&](int i) {
+      const int exponent = n.v[i] == n.v[i] ? static_cast<int>(n.v[i]) : 0;  // NaN is already in a
+      return a.v[i] * std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
+    });
+  }
+
+  static void quantize_group(const float* x, std::int8_t* codes, float* scale, std::int32_t* sum) {
+    float largest = 0.0f;
+    bool is_finite = true;
+    for (int i = 0; i < kGroup; ++i) {
+      const float magnitude = __builtin_fabsf(x[i]);
+      is_finite = is_finite && magnitude <= 3.4028234663852886e38f;
+      largest = magnitude > largest ? magnitude : largest;
+    }
+    const bool is_zero = !is_finite || largest < 1e-30f;
+    const float inverse = is_zero ? 0.0f : 127.0f / largest;
+    *scale = is_finite ? (is_zero ? 0.0f : largest / 127.0f) : __builtin_nanf("");
+    *sum = 0;
+    for (int i = 0; i < kGroup; ++i) {
+      codes[i] = is_zero ? std::int8_t{0} : static_cast<std::int8_t>(__builtin_lrintf(x[i] * inverse));
+      *sum += codes[i];
+    }
+  }
+
+  static void unpack(const std::uint8_t* plane, Codes& out) {
+    for (int j = 0; j < 4; ++j) {
+      for (int i = 0; i < 32; ++i) {
+        out[j][i] = plane[32 * j + i] & 15;
+        out[4 + j][i] = plane[32 * j + i] >> 4;
+      }
+    }
+  }
+  static I8 dot(const Codes& w, const std::int8_t* x) {
+    I8 out = splat(std::int32_t{0});
+    for (int j = 0; j < 8; ++j) {
+      for (int r = 0; r < 8; ++r) {
+        for (int i = 0; i < 4; ++i) out.v[r] += w[j][4 * r + i] * x[4 * j + i];
+      }
+    }
+    return out;
+  }
+  static I8 add(const I8& a, const I8& b) {
+    I8 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = a.v[i] + b.v[i];
+    return out;
+  }
+  static I8 times16(const I8& a) {
+    I8 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = a.v[i] * 16;
+    return out;
+  }
+  static F8 to_float(const I8& a) { return each([&](int i) { return static_cast<float>(a.v[i]); }); }
+
+  // Unsigned addition would be the same bits; the sums of a checksum may wrap.
+  static I8 load_ints(const std::uint8_t* p) {
+    I8 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = p[4 * i];
+    return out;
+  }
+  static void prefetch(const void* p) { __builtin_prefetch(p); }
+};
+
+}  // namespace
+}  // namespace portable
+
+const Kernels kPortableKernels = kernels::make_table<portable::Isa>("portable");
+
+}  // namespace paceline

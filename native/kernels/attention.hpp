@@ -1,0 +1,143 @@
+// Attention of one row over paged float16 keys and values.
+//
+// Scores are computed for 16 logical positions at a time, each in a lane of its own, so a score is the same sum over the
+// head's channels wherever its position lies. The softmax sums lane by lane over blocks of 8 positions from position 0;
+// the values are added position by position. Nothing depends on pages, slots, chunks or threads, and positions that are
+// not visible are skipped, whatever their slots hold.
+#pragma once
+
+#include "kernels/elementwise.hpp"
+#include "kernels/kernels.hpp"
+
+namespace paceline::kernels {
+
+inline constexpr int kMaxHeads = 8;  // query heads of one task
+
+static inline int slot_of(const RowView& row, int position) {
+  return position < row.num_straight ? position : row.path[position - row.num_straight];
+}
+
+// Keys of (page of `slot`, kv_head); its values follow kPageSize * head_dim halves later.
+static inline const std::uint16_t* page_head(const LayerStore& store, const RowView& row, int slot, int kv_head) {
+  return store.base + row.pages[slot / kPageSize] * store.page_stride + kv_head * store.head_stride;
+}
+
+// The keys of positions [first, first + 16) as [head_dim][16]: in place where the positions are a page's own slots,
+// otherwise gathered. Lanes past the visible positions hold anything.
+static inline const std::uint16_t* keys_of_block(const AttentionShape& shape, const LayerStore& store, const RowView& row,
+                                          int kv_head, int first, std::uint16_t* scratch) {
+  const int last = first + kPageSize < row.num_visible ? first + kPageSize : row.num_visible;
+  if (last <= row.num_straight) return page_head(store, row, first, kv_head);
+  for (int position = first; position < last; ++position) {
+    const int slot = slot_of(row, position);
+    const std::uint16_t* keys = page_head(store, row, slot, kv_head) + slot % kPageSize;
+    for (int c = 0; c < shape.head_dim; ++c) scratch[c * kPageSize + position - first] = keys[c * kPageSize];
+  }
+  return scratch;
+}
+
+template <class Isa, int H>
+inline void score_block(const AttentionShape& shape, const std::uint16_t* keys, const float* queries, float* scores,
+                        std::size_t stride) {
+  typename Isa::F8 acc[H][2];
+  for (auto& pair : acc) pair[0] = pair[1] = Isa::zero();
+  for (int c = 0; c < shape.head_dim; ++c) {
+    const auto low = Isa::load_half(keys + c * kPageSize);
+    const auto high = Isa::load_half(keys + c * kPageSize + 8);
+    for (int h = 0; h < H; ++h) {
+      const auto q = Isa::splat(queries[h * shape.head_dim + c]);
+      acc[h][0] = Isa::fma(low, q, acc[h][0]);
+      acc[h][1] = Isa::fma(high, q, acc[h][1]);
+    }
+  }
+  const auto scale = Isa::splat(shape.scale);
+  for (int h = 0; h < H; ++h) {
+    Isa::store(scores + h * stride, Isa::mul(acc[h][0], scale));
+    Isa::store(scores + h * stride + 8, Isa::mul(acc[h][1], scale));
+  }
+}
+
+// Turns `count` scores into exponentials relative to their maximum, in place, and returns their sum. Entries past `count`
+// up to a multiple of 8 are set to zero, which the sum then adds exactly.
+template <class Isa>
+inline float softmax(float* scores, int count) {
+  const int padded = (count + 7) / 8 * 8;
+  for (int i = count; i < padded; ++i) scores[i] = scores[0];
+  auto lanes = Isa::load(scores);
+  for (int i = 8; i < padded; i += 8) lanes = Isa::max(lanes, Isa::load(scores + i));
+  const auto maximum = Isa::splat(Isa::maximum(lanes));
+  auto total = Isa::zero();
+  for (int i = 0; i < padded; i += 8) {
+    Isa::store(scores + i, exponential<Isa>(Isa::sub(Isa::load(scores + i), maximum)));
+    for (int j = count; j < i + 8; ++j) scores[j] = 0.0f;
+    total = Isa::add(total, Isa::load(scores + i));
+  }
+  return Isa::sum(total);
+}
+
+// out[h][c] for channels [c, c + 8 C) = sum over positions of weight * value, divided by the total.
+template <class Isa, int H, int C>
+inline void weigh_values(const AttentionShape& shape, const LayerStore& store, const RowView& row,
+                         const AttentionScratch& scratch, int kv_head, int c, const float* totals, float* out) {
+  typename Isa::F8 acc[H][C];
+  for (auto& head : acc) {
+    for (auto& part : head) part = Isa::zero();
+  }
+  for (int position = 0; position < row.num_visible; ++position) {
+    const int slot = slot_of(row, position);
+    const std::uint16_t* values =
+        page_head(store, row, slot, kv_head) + kPageSize * shape.head_dim + slot % kPageSize * shape.head_dim + c;
+    for (int i = 0; i < C; ++i) {
+      const auto v = Isa::load_half(values + 8 * i);
+      for (int h = 0; h < H; ++h) {
+        acc[h][i] = Isa::fma(v, Isa::splat(scratch.scores[h * scratch.score_stride + position]), acc[h][i]);
+      }
+    }
+  }
+  for (int h = 0; h < H; ++h) {
+    const auto inverse = Isa::splat(1.0f / totals[h]);
+    for (int i = 0; i < C; ++i) Isa::store(out + h * shape.head_dim + c + 8 * i, Isa::mul(acc[h][i], inverse));
+  }
+}
+
+template <class Isa, int H>
+inline void attend_heads(const AttentionShape& shape, const LayerStore& store, const RowView& row,
+                         const AttentionScratch& scratch, const float* queries, int kv_head, float* out) {
+  for (int first = 0; first < row.num_visible; first += kPageSize) {
+    const std::uint16_t* keys = keys_of_block(shape, store, row, kv_head, first, scratch.keys);
+    score_block<Isa, H>(shape, keys, queries, scratch.scores + first, scratch.score_stride);
+  }
+  float totals[H];
+  for (int h = 0; h < H; ++h) totals[h] = softmax<Isa>(scratch.scores + h * scratch.score_stride, row.num_visible);
+  int c = 0;
+  for (; c + 32 <= shape.head_dim; c += 32) weigh_values<Isa, H, 4>(shape, store, row, scratch, kv_head, c, totals, out);
+  for (; c < shape.head_dim; c += 8) weigh_values<Isa, H, 1>(shape, store, row, scratch, kv_head, c, totals, out);
+}
+
+// Up to three query heads share one reading of keys and values: that is what the registers hold.
+template <class Isa>
+void attend(const AttentionShape& shape, const LayerStore& store, const RowView& row, const AttentionScratch& scratch,
+            const float* queries, int first, int last, int kv_head, float* out) {
+  while (first < last) {
+    const float* q = queries + first * shape.head_dim;
+    float* o = out + first * shape.head_dim;
+    const int count = last - first < 3 ? last - first : 3;
+    if (count == 3) attend_heads<Isa, 3>(shape, store, row, scratch, q, kv_head, o);
+    if (count == 2) attend_heads<Isa, 2>(shape, store, row, scratch, q, kv_head, o);
+    if (count == 1) attend_heads<Isa, 1>(shape, store, row, scratch, q, kv_head, o);
+    first += count;
+  }
+}
+
+template <class Isa>
+void store_kv(const float* key, const float* value, int head_dim, std::uint16_t* head, int offset) {
+  std::uint16_t* values = head + kPageSize * head_dim + offset * head_dim;
+  for (int c = 0; c < head_dim; c += 8) {
+    std::uint16_t halves[8];
+    Isa::store_half(halves, Isa::load(key + c));
+    for (int i = 0; i < 8; ++i) head[(c + i) * kPageSize + offset] = halves[i];
+    Isa::store_half(values + c, Isa::load(value + c));
+  }
+}
+
+}  // namespace paceline::kernels

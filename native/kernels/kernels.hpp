@@ -1,0 +1,100 @@
+// The kernels that a forward calls, as one table for each instruction set. Plain data only: this header is included by
+// translation units compiled for different processors, so it defines no function that the linker could share.
+//
+// Row invariance: every value that a kernel writes for a row is the same sum in the same order, whatever other rows, tiles
+// or threads there are. A kernel may split rows and outputs among threads, never a reduction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "weights/view.hpp"
+
+namespace paceline {
+
+inline constexpr int kMaxRows = 16;   // rows that one pass over a weight block serves
+inline constexpr int kPageSize = 16;  // slots in a page; also the positions that attention scores at a time
+
+// Rows of inputs of a product, in float32 and quantised to 8 bits in groups of 32: value = scale * code.
+struct Activations {
+  int columns = 0;  // row stride of `values` and `codes`; `scales` and sums have columns / 32 a row
+  float* values = nullptr;
+  std::int8_t* codes = nullptr;
+  float* scales = nullptr;
+  std::int32_t* sums = nullptr;  // of the group's codes
+  float* scaled_sums = nullptr;  // scale * sum
+};
+
+struct Product {
+  MatrixView weights;
+  Activations inputs;
+  int num_rows = 0;
+  float* out = nullptr;  // row m, output o at out[m * out_stride + o]
+  std::size_t out_stride = 0;
+};
+
+// Where the keys and values of one layer lie. Halves of page p, head h start at base + p * page_stride + h * head_stride:
+// keys [head_dim][kPageSize], then values [kPageSize][head_dim].
+struct LayerStore {
+  std::uint16_t* base = nullptr;
+  std::size_t page_stride = 0;
+  std::size_t head_stride = 0;
+};
+
+// What one row may see: positions [0, num_visible). Position i lies in slot i for i < num_straight, and in slot
+// path[i - num_straight] after that.
+struct RowView {
+  const std::int32_t* pages = nullptr;
+  int num_visible = 0;
+  int num_straight = 0;
+  const std::int32_t* path = nullptr;
+};
+
+struct AttentionShape {
+  int head_dim = 0;
+  int num_heads = 0;     // query heads
+  int num_kv_heads = 0;
+  float scale = 0;       // of the scores, 1 / sqrt(head_dim)
+};
+
+// Scratch of one thread for attention.
+struct AttentionScratch {
+  float* scores = nullptr;         // [heads of a task][score_stride]
+  std::size_t score_stride = 0;    // at least the visible positions, rounded up to kPageSize
+  std::uint16_t* keys = nullptr;   // [head_dim][kPageSize]
+};
+
+struct Kernels {
+  const char* name;
+
+  // Blocks [first, last) of the product, all rows.
+  void (*multiply)(const Product&, int first, int last);
+
+  // Quantises columns [first, last) of row `row` of the activations' values; whole groups. A group with a value that is
+  // not finite gets the scale NaN, so that the fault shows in everything computed from it.
+  void (*quantize)(const Activations&, int row, int first, int last);
+
+  // x += residual (where given), then out = x / rms(x) * weight.
+  void (*rms_norm)(float* x, const float* residual, const float* weight, float epsilon, int count, float* out);
+
+  // out[i] = silu(gate[i]) * up[i]; count is a multiple of 8.
+  void (*swiglu)(const float* gate, const float* up, int count, float* out);
+
+  // Rotates the pairs (2 i, 2 i + 1) of a head in place by the angles of its position, i < rotated / 2.
+  void (*rope)(float* head, const float* cosines, const float* sines, int rotated);
+
+  // Stores one head's key and value, float32, into slot offset `offset` of a page.
+  void (*store_kv)(const float* key, const float* value, int head_dim, std::uint16_t* page_head, int offset);
+
+  // Attention of query heads [first, last), all served by key/value head `kv_head`, at most 8, for one row.
+  void (*attend)(const AttentionShape&, const LayerStore&, const RowView&, const AttentionScratch&, const float* queries,
+                 int first, int last, int kv_head, float* out);
+
+  // Reads `bytes` as 1, 2, 4 or 8 parallel prefetched streams; returns a checksum.
+  std::uint64_t (*read_streams)(const std::uint8_t* data, std::size_t bytes, int num_streams);
+};
+
+extern const Kernels kPortableKernels;
+extern const Kernels* const kAvx2Kernels;  // null where this build has none
+
+}  // namespace paceline

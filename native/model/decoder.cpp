@@ -1,0 +1,325 @@
+#include "model/decoder.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "support/check.hpp"
+#include "support/cpu.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr int kTileBytes = 16 << 10;    // weights of a tile: some microseconds of work
+constexpr int kSwigluColumns = 256;     // columns of a tile; whole groups
+constexpr int kHeadsOfTask = 3;         // query heads that share one reading of keys (attention.hpp)
+
+const Kernels& select_kernels(bool is_portable) {
+  return !is_portable && kAvx2Kernels != nullptr && has_avx2() ? *kAvx2Kernels : kPortableKernels;
+}
+
+void check_config(const DecoderConfig& c) {
+  require(c.num_layers > 0 && c.hidden_size > 0 && c.intermediate_size > 0 && c.vocab_size > 0, "a model dimension is 0");
+  require(c.head_dim > 0 && c.head_dim % 8 == 0, "the head dimension must be a multiple of 8");
+  require(c.num_kv_heads > 0 && c.num_heads % c.num_kv_heads == 0, "query heads must be a multiple of key/value heads");
+  require(c.intermediate_size % 8 == 0, "the intermediate size must be a multiple of 8");
+  require(c.rope_dim > 0 && c.rope_dim % 2 == 0 && c.rope_dim <= c.head_dim, "the rotated dimension must be even and fit a head");
+  require(c.max_length > 0 && c.max_rows > 0 && c.max_logits_rows > 0, "a capacity is 0");
+}
+
+int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+}  // namespace
+
+// What one thread of a running forward sees: the phases, in the order that all threads go through them.
+class Decoder::Team {
+ public:
+  Team(ThreadPool& pool, TileCounters& counters, int thread) : pool_(pool), counters_(counters), thread_(thread) {}
+
+  int thread() const { return thread_; }
+
+  // Calls f(tile) for each tile in [0, num_tiles), each on one thread; when it returns, all of them are done.
+  template <typename F>
+  void for_each(int num_tiles, F f) {
+    for (int tile = counters_.next(phase_, num_tiles); tile >= 0; tile = counters_.next(phase_, num_tiles)) f(tile);
+    ++phase_;
+    pool_.barrier();
+  }
+
+ private:
+  ThreadPool& pool_;
+  TileCounters& counters_;
+  const int thread_;
+  std::size_t phase_ = 0;
+};
+
+Decoder::ActivationBuffer::ActivationBuffer(int rows, int columns) {
+  const std::size_t count = static_cast<std::size_t>(rows) * columns;
+  const std::size_t groups = static_cast<std::size_t>(rows) * (columns / kGroup);
+  values = AlignedBuffer<float>(count);
+  codes = AlignedBuffer<std::int8_t>(count);
+  scales = AlignedBuffer<float>(groups);
+  sums = AlignedBuffer<std::int32_t>(groups);
+  scaled_sums = AlignedBuffer<float>(groups);
+  view = {columns, values.data(), codes.data(), scales.data(), sums.data(), scaled_sums.data()};
+}
+
+Decoder::Decoder(const DecoderConfig& c)
+    : config_((check_config(c), c)),
+      kernels_(select_kernels(c.is_portable)),
+      pool_(c.num_threads),
+      store_(c.num_pages, c.num_layers, c.num_kv_heads, c.head_dim),
+      layers_(c.num_layers),
+      normed_(c.max_rows, c.hidden_size),
+      attended_(c.max_rows, c.num_heads * c.head_dim),
+      gated_(c.max_rows, c.intermediate_size),
+      last_(c.max_logits_rows, c.hidden_size) {
+  const std::size_t rows = c.max_rows;
+  x_ = AlignedBuffer<float>(rows * c.hidden_size);
+  qkv_ = AlignedBuffer<float>(rows * qkv_stride());
+  projected_ = AlignedBuffer<float>(rows * round_up(c.hidden_size, kBlockRows));
+  gate_up_ = AlignedBuffer<float>(rows * 2 * c.intermediate_size);
+  logits_ = AlignedBuffer<float>(static_cast<std::size_t>(c.max_logits_rows) * round_up(c.vocab_size, kBlockRows));
+  for (int i = 0; i < c.num_threads; ++i) {
+    scores_.emplace_back(std::size_t{kHeadsOfTask} * round_up(c.max_length, kPageSize));
+    keys_.emplace_back(std::size_t{kPageSize} * c.head_dim);
+  }
+  for (int position = 0; position < c.max_length; ++position) {
+    for (int i = 0; i < c.rope_dim / 2; ++i) {
+      const double angle = position * std::pow(c.rope_theta, -2.0 * i / c.rope_dim);
+      cosines_.push_back(static_cast<float>(std::cos(angle)));
+      sines_.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+}
+
+int Decoder::qkv_stride() const { return (config_.num_heads + 2 * config_.num_kv_heads) * config_.head_dim; }
+
+Matrix& Decoder::matrix(const std::string& role, int layer) {
+  if (role == "embedding") return embedding_;
+  if (role == "head") return head_;
+  require(layer >= 0 && layer < config_.num_layers, "layer " + std::to_string(layer) + " is not in the model");
+  Layer& l = layers_[layer];
+  if (role == "q") return l.q;
+  if (role == "k") return l.k;
+  if (role == "v") return l.v;
+  if (role == "o") return l.o;
+  if (role == "gate") return l.gate;
+  if (role == "up") return l.up;
+  require(role == "down", "unknown matrix role '" + role + "'");
+  return l.down;
+}
+
+std::vector<float>& Decoder::vector(const std::string& role, int layer) {
+  if (role == "output_norm") return output_norm_;
+  require(layer >= 0 && layer < config_.num_layers, "layer " + std::to_string(layer) + " is not in the model");
+  require(role == "attn_norm" || role == "ffn_norm", "unknown vector role '" + role + "'");
+  return role == "attn_norm" ? layers_[layer].attn_norm : layers_[layer].ffn_norm;
+}
+
+void Decoder::check_matrix(const std::string& role, int rows, int columns) const {
+  const int heads = config_.num_heads * config_.head_dim;
+  const int kv_heads = config_.num_kv_heads * config_.head_dim;
+  int want_rows = config_.hidden_size;
+  int want_columns = config_.hidden_size;
+  if (role == "q") want_rows = heads;
+  if (role == "k" || role == "v") want_rows = kv_heads;
+  if (role == "o") want_columns = heads;
+  if (role == "gate" || role == "up") want_rows = config_.intermediate_size;
+  if (role == "down") want_columns = config_.intermediate_size;
+  if (role == "embedding" || role == "head") want_rows = config_.vocab_size;
+  require(rows == want_rows && columns == want_columns,
+          "matrix " + role + " is " + std::to_string(rows) + " x " + std::to_string(columns) + ", expected " +
+              std::to_string(want_rows) + " x " + std::to_string(want_columns));
+}
+
+void Decoder::load_matrix(const std::string& role, int layer, WeightType type, int rows, int columns,
+                          const std::uint8_t* source, std::size_t source_bytes) {
+  Matrix& target = matrix(role, layer);
+  check_matrix(role, rows, columns);
+  target = Matrix(type, rows, columns, source, source_bytes, pool_);
+}
+
+void Decoder::load_vector(const std::string& role, int layer, const float* source, std::size_t count) {
+  require(count == static_cast<std::size_t>(config_.hidden_size), "vector " + role + " has the wrong length");
+  vector(role, layer).assign(source, source + count);
+}
+
+void Decoder::check_complete() const {
+  require(!embedding_.is_empty() && !output_norm_.empty(), "the model lacks its embedding or its output norm");
+  for (const Layer& l : layers_) {
+    for (const Matrix* m : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down}) {
+      require(!m->is_empty(), "a layer lacks a matrix");
+    }
+    require(!l.attn_norm.empty() && !l.ffn_norm.empty(), "a layer lacks a norm");
+  }
+}
+
+std::size_t Decoder::weight_bytes() const {
+  std::size_t bytes = head().bytes();
+  for (const Layer& l : layers_) {
+    for (const Matrix* m : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down}) bytes += m->bytes();
+  }
+  return bytes;
+}
+
+void Decoder::forward(const std::vector<Segment>& segments, const std::vector<int>& hidden_layers) {
+  const Batch batch(segments, {config_.max_rows, config_.max_logits_rows, config_.max_length, padded_vocab_size(),
+                               store_.num_pages()});
+  for (const int layer : hidden_layers) {
+    require(layer >= 0 && layer <= config_.num_layers, "hidden layer " + std::to_string(layer) + " is not in the model");
+  }
+  num_logits_rows_ = static_cast<int>(batch.logits_rows().size());
+  num_hidden_rows_ = static_cast<int>(batch.hidden_rows().size());
+  const std::size_t hidden_size = batch.hidden_rows().size() * hidden_layers.size() * config_.hidden_size;
+  if (hidden_size > hidden_.size()) hidden_ = AlignedBuffer<float>(hidden_size);
+  constexpr std::size_t kPhasesOfLayer = 12;
+  counters_.reset(kPhasesOfLayer * config_.num_layers + 8);
+  pool_.run([&](int thread) {
+    Team team(pool_, counters_, thread);
+    run(team, batch, hidden_layers);
+  });
+}
+
+void Decoder::run(Team& team, const Batch& batch, const std::vector<int>& hidden_layers) {
+  const int num_rows = static_cast<int>(batch.rows().size());
+  embed(team, batch);
+  const float* residual = nullptr;  // what is still to be added to x_
+  for (int i = 0; i <= config_.num_layers; ++i) {
+    for (std::size_t h = 0; h < hidden_layers.size(); ++h) {
+      if (hidden_layers[h] == i) keep_hidden(team, batch, residual, h, hidden_layers.size());
+    }
+    if (i == config_.num_layers) break;
+    const Layer& layer = layers_[i];
+    normalize(team, batch, residual, layer.attn_norm);
+    const int q = config_.num_heads * config_.head_dim;
+    const int kv = config_.num_kv_heads * config_.head_dim;
+    multiply(team, normed_.view, num_rows, {{&layer.q, 0}, {&layer.k, q}, {&layer.v, q + kv}}, qkv_.data(), qkv_stride());
+    attention(team, batch, i);
+    multiply(team, attended_.view, num_rows, {{&layer.o, 0}}, projected_.data(), layer.o.padded_rows());
+    normalize(team, batch, projected_.data(), layer.ffn_norm);
+    feed_forward(team, num_rows, layer);
+    residual = projected_.data();
+  }
+  head_logits(team, batch);
+}
+
+void Decoder::embed(Team& team, const Batch& batch) {
+  team.for_each(static_cast<int>(batch.rows().size()), [&](int row) {
+    embedding_.dequantize_row(batch.rows()[row].token, x_.data() + static_cast<std::size_t>(row) * config_.hidden_size);
+  });
+}
+
+void Decoder::normalize(Team& team, const Batch& batch, const float* residual, const std::vector<float>& weight) {
+  const int width = config_.hidden_size;
+  const std::size_t stride = round_up(width, kBlockRows);
+  team.for_each(static_cast<int>(batch.rows().size()), [&](int row) {
+    const std::size_t r = row;
+    kernels_.rms_norm(x_.data() + r * width, residual == nullptr ? nullptr : residual + r * stride, weight.data(),
+                      config_.rms_norm_eps, width, normed_.view.values + r * width);
+    kernels_.quantize(normed_.view, row, 0, width / kGroup * kGroup);
+  });
+}
+
+void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, const std::vector<Part>& parts, float* out,
+                       int stride) {
+  int tile_blocks = std::max(1, kTileBytes / static_cast<int>(parts[0].matrix->view().block_bytes));
+  int num_tiles = 0;
+  for (const Part& part : parts) num_tiles += (part.matrix->view().num_blocks + tile_blocks - 1) / tile_blocks;
+  team.for_each(num_tiles, [&](int tile) {
+    for (const Part& part : parts) {
+      const MatrixView& weights = part.matrix->view();
+      const int tiles = (weights.num_blocks + tile_blocks - 1) / tile_blocks;
+      if (tile < tiles) {
+        const int first = tile * tile_blocks;
+        const Product product{weights, inputs, num_rows, out + part.offset, static_cast<std::size_t>(stride)};
+        return kernels_.multiply(product, first, std::min(first + tile_blocks, weights.num_blocks));
+      }
+      tile -= tiles;
+    }
+  });
+}
+
+void Decoder::store_keys_and_values(const Batch& batch, int row, int layer) {
+  const Row& r = batch.rows()[row];
+  const int head_dim = config_.head_dim;
+  const std::size_t angles = static_cast<std::size_t>(r.position) * (config_.rope_dim / 2);
+  float* heads = qkv_.data() + static_cast<std::size_t>(row) * qkv_stride();
+  for (int h = 0; h < config_.num_heads + config_.num_kv_heads; ++h) {
+    kernels_.rope(heads + h * head_dim, cosines_.data() + angles, sines_.data() + angles, config_.rope_dim);
+  }
+  if (!r.is_written) return;
+  const LayerStore store = store_.layer(layer);
+  std::uint16_t* page = store.base + r.view.pages[r.slot / kPageSize] * store.page_stride;
+  for (int h = 0; h < config_.num_kv_heads; ++h) {
+    const float* key = heads + (config_.num_heads + h) * head_dim;
+    kernels_.store_kv(key, key + config_.num_kv_heads * head_dim, head_dim, page + h * store.head_stride, r.slot % kPageSize);
+  }
+}
+
+void Decoder::attention(Team& team, const Batch& batch, int layer) {
+  const int num_rows = static_cast<int>(batch.rows().size());
+  team.for_each(num_rows, [&](int row) { store_keys_and_values(batch, row, layer); });
+
+  const AttentionShape shape{config_.head_dim, config_.num_heads, config_.num_kv_heads,
+                             1.0f / std::sqrt(static_cast<float>(config_.head_dim))};
+  const int group = config_.num_heads / config_.num_kv_heads;
+  // Few rows: single heads keep all threads busy. Many rows: heads that share keys and values go together.
+  const int heads = num_rows * config_.num_kv_heads >= 3 * config_.num_threads ? std::min(group, kHeadsOfTask) : 1;
+  const int tasks_of_group = (group + heads - 1) / heads;
+  const int tasks_of_row = config_.num_kv_heads * tasks_of_group;
+  const AttentionScratch scratch{scores_[team.thread()].data(), static_cast<std::size_t>(round_up(config_.max_length, kPageSize)),
+                                 keys_[team.thread()].data()};
+  team.for_each(num_rows * tasks_of_row, [&](int task) {
+    const std::size_t row = task / tasks_of_row;
+    const int kv_head = task % tasks_of_row / tasks_of_group;
+    const int first = kv_head * group + task % tasks_of_group * heads;
+    const int last = std::min(first + heads, (kv_head + 1) * group);
+    kernels_.attend(shape, store_.layer(layer), batch.rows()[row].view, scratch, qkv_.data() + row * qkv_stride(), first,
+                    last, kv_head, attended_.view.values + row * attended_.view.columns);
+  });
+  team.for_each(num_rows, [&](int row) {
+    kernels_.quantize(attended_.view, row, 0, attended_.view.columns / kGroup * kGroup);
+  });
+}
+
+void Decoder::feed_forward(Team& team, int num_rows, const Layer& layer) {
+  const int width = config_.intermediate_size;
+  multiply(team, normed_.view, num_rows, {{&layer.gate, 0}, {&layer.up, width}}, gate_up_.data(), 2 * width);
+  const int tiles_of_row = (width + kSwigluColumns - 1) / kSwigluColumns;
+  team.for_each(num_rows * tiles_of_row, [&](int tile) {
+    const std::size_t row = tile / tiles_of_row;
+    const int first = tile % tiles_of_row * kSwigluColumns;
+    const int last = std::min(first + kSwigluColumns, width);
+    const float* gate = gate_up_.data() + row * 2 * width;
+    kernels_.swiglu(gate + first, gate + width + first, last - first, gated_.view.values + row * width + first);
+    kernels_.quantize(gated_.view, static_cast<int>(row), first, last / kGroup * kGroup);
+  });
+  multiply(team, gated_.view, num_rows, {{&layer.down, 0}}, projected_.data(), layer.down.padded_rows());
+}
+
+void Decoder::keep_hidden(Team& team, const Batch& batch, const float* residual, std::size_t index, std::size_t num_layers) {
+  const std::size_t width = config_.hidden_size;
+  const std::size_t stride = round_up(config_.hidden_size, kBlockRows);
+  team.for_each(static_cast<int>(batch.hidden_rows().size()), [&](int i) {
+    const std::size_t row = batch.hidden_rows()[i];
+    float* out = hidden_.data() + (i * num_layers + index) * width;
+    for (std::size_t k = 0; k < width; ++k) {
+      out[k] = residual == nullptr ? x_[row * width + k] : x_[row * width + k] + residual[row * stride + k];
+    }
+  });
+}
+
+void Decoder::head_logits(Team& team, const Batch& batch) {
+  const int width = config_.hidden_size;
+  const std::size_t stride = round_up(width, kBlockRows);
+  team.for_each(num_logits_rows_, [&](int i) {
+    const std::size_t row = batch.logits_rows()[i];
+    kernels_.rms_norm(x_.data() + row * width, projected_.data() + row * stride, output_norm_.data(), config_.rms_norm_eps,
+                      width, last_.view.values + static_cast<std::size_t>(i) * width);
+    kernels_.quantize(last_.view, i, 0, width / kGroup * kGroup);
+  });
+  if (num_logits_rows_ > 0) multiply(team, last_.view, num_logits_rows_, {{&head(), 0}}, logits_.data(), padded_vocab_size());
+}
+
+}  // namespace paceline

@@ -1,0 +1,119 @@
+// The decoder of the Llama family: one forward over a batch of rows, on a team of threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.hpp"
+#include "model/batch.hpp"
+#include "model/paged_store.hpp"
+#include "support/aligned.hpp"
+#include "support/thread_pool.hpp"
+#include "weights/matrix.hpp"
+
+namespace paceline {
+
+struct DecoderConfig {
+  int num_layers = 0;
+  int hidden_size = 0;
+  int intermediate_size = 0;
+  int num_heads = 0;
+  int num_kv_heads = 0;
+  int head_dim = 0;
+  int vocab_size = 0;
+  int rope_dim = 0;
+  double rope_theta = 0;
+  float rms_norm_eps = 0;
+  int max_length = 0;
+  int max_rows = 0;
+  int max_logits_rows = 0;
+  int num_pages = 0;
+  int num_threads = 1;
+  bool is_portable = false;  // use the portable kernels even where faster ones would run
+};
+
+class Decoder {
+ public:
+  explicit Decoder(const DecoderConfig& config);
+
+  // Loads one tensor by role: matrices q, k, v, o, gate, up, down of a layer; embedding, head (layer -1). A model whose
+  // head is tied loads no head.
+  void load_matrix(const std::string& role, int layer, WeightType type, int rows, int columns, const std::uint8_t* source,
+                   std::size_t source_bytes);
+  // Vectors attn_norm, ffn_norm of a layer; output_norm (layer -1).
+  void load_vector(const std::string& role, int layer, const float* source, std::size_t count);
+  // Throws unless every tensor is there.
+  void check_complete() const;
+
+  // Runs the batch. Logits and hidden states stay valid until the next call.
+  void forward(const std::vector<Segment>& segments, const std::vector<int>& hidden_layers);
+  const float* logits() const { return logits_.data(); }
+  const float* hidden() const { return hidden_.data(); }
+  int num_logits_rows() const { return num_logits_rows_; }
+  int num_hidden_rows() const { return num_hidden_rows_; }
+
+  const DecoderConfig& config() const { return config_; }
+  int padded_vocab_size() const { return head().padded_rows(); }
+  const char* isa() const { return kernels_.name; }
+  PagedStore& store() { return store_; }
+  ThreadPool& pool() { return pool_; }
+  const Kernels& kernels() const { return kernels_; }
+  std::size_t weight_bytes() const;  // packed, what one decode step reads
+
+ private:
+  struct Layer {
+    Matrix q, k, v, o, gate, up, down;
+    std::vector<float> attn_norm, ffn_norm;
+  };
+  // One matrix of a product and where in the output row its part begins.
+  struct Part {
+    const Matrix* matrix;
+    int offset;
+  };
+  class Team;
+
+  const Matrix& head() const { return head_.is_empty() ? embedding_ : head_; }
+  Matrix& matrix(const std::string& role, int layer);
+  std::vector<float>& vector(const std::string& role, int layer);
+  void check_matrix(const std::string& role, int rows, int columns) const;
+  int qkv_stride() const;
+
+  void run(Team& team, const Batch& batch, const std::vector<int>& hidden_layers);
+  void embed(Team& team, const Batch& batch);
+  void normalize(Team& team, const Batch& batch, const float* residual, const std::vector<float>& weight);
+  void multiply(Team& team, const Activations& inputs, int num_rows, const std::vector<Part>& parts, float* out,
+                int stride);
+  void attention(Team& team, const Batch& batch, int layer);
+  void store_keys_and_values(const Batch& batch, int row, int layer);
+  void feed_forward(Team& team, int num_rows, const Layer& layer);
+  void keep_hidden(Team& team, const Batch& batch, const float* residual, std::size_t index, std::size_t num_layers);
+  void head_logits(Team& team, const Batch& batch);
+
+  DecoderConfig config_;
+  const Kernels& kernels_;
+  ThreadPool pool_;
+  TileCounters counters_;
+  PagedStore store_;
+  std::vector<Layer> layers_;
+  Matrix embedding_, head_;
+  std::vector<float> output_norm_;
+  std::vector<float> cosines_, sines_;  // [max_length][rope_dim / 2]
+
+  // Rows of activations, each quantised beside its float32 values.
+  struct ActivationBuffer {
+    ActivationBuffer(int rows, int columns);
+    AlignedBuffer<float> values, scales, scaled_sums;
+    AlignedBuffer<std::int8_t> codes;
+    AlignedBuffer<std::int32_t> sums;
+    Activations view;
+  };
+  ActivationBuffer normed_, attended_, gated_, last_;
+  AlignedBuffer<float> x_, qkv_, projected_, gate_up_, logits_, hidden_;
+  std::vector<AlignedBuffer<float>> scores_;         // by thread
+  std::vector<AlignedBuffer<std::uint16_t>> keys_;   // by thread
+  int num_logits_rows_ = 0;
+  int num_hidden_rows_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,109 @@
+#include "weights/matrix.hpp"
+
+#include <cstring>
+
+#include "support/check.hpp"
+#include "support/f16.hpp"
+#include "weights/pack.hpp"
+
+namespace paceline {
+namespace {
+
+float read_half(const std::uint8_t* halves, int index) {
+  std::uint16_t half;
+  std::memcpy(&half, halves + 2 * index, 2);
+  return f16_to_f32(half);
+}
+
+float read_value(WeightType type, const std::uint8_t* values, std::size_t index) {
+  if (type == WeightType::kF16) {
+    std::uint16_t half;
+    std::memcpy(&half, values + 2 * index, 2);
+    return f16_to_f32(half);
+  }
+  float value;
+  std::memcpy(&value, values + 4 * index, 4);
+  return value;
+}
+
+// The nibble of `column` (0..31) of block row `row` in a plane.
+int read_nibble(const std::uint8_t* plane, int row, int column) {
+  const int j = (column & 15) / 4;
+  const std::uint8_t byte = plane[32 * j + 4 * row + (column & 3)];
+  return column < 16 ? byte & 15 : byte >> 4;
+}
+
+float read_weight(const MatrixView& view, const std::uint8_t* block, int row, int column) {
+  const int group = column / kGroup;
+  const std::uint8_t* plane = block + group * code_bytes(view.type);
+  const float d = read_half(block + scale_offset(view), group * kBlockRows + row);
+  const int low = read_nibble(plane, row, column % kGroup);
+  switch (view.type) {
+    case WeightType::kQ4_0: return d * static_cast<float>(low - 8);
+    case WeightType::kQ4_1:
+      return d * static_cast<float>(low) + read_half(block + minimum_offset(view), group * kBlockRows + row);
+    default: return d * static_cast<float>(low + 16 * read_nibble(plane + kPlaneBytes, row, column % kGroup) - 128);
+  }
+}
+
+// A whole number of cache lines, so that no 32-byte load of codes straddles two.
+std::size_t packed_block_bytes(const MatrixView& view) {
+  const std::size_t values = static_cast<std::size_t>(view.columns) * kBlockRows;
+  std::size_t bytes = 0;
+  switch (view.type) {
+    case WeightType::kF32: bytes = 4 * values; break;
+    case WeightType::kF16: bytes = 2 * values; break;
+    case WeightType::kQ4_1: bytes = minimum_offset(view) + std::size_t{2} * kBlockRows * num_groups(view); break;
+    default: bytes = minimum_offset(view);
+  }
+  return (bytes + 63) / 64 * 64;
+}
+
+}  // namespace
+
+std::size_t file_row_bytes(WeightType type, std::size_t columns) {
+  switch (type) {
+    case WeightType::kF32: return columns * 4;
+    case WeightType::kF16: return columns * 2;
+    case WeightType::kQ4_0: return columns / kGroup * 18;
+    case WeightType::kQ4_1: return columns / kGroup * 20;
+    case WeightType::kQ8_0: return columns / kGroup * 34;
+  }
+  require(false, "unknown weight type " + std::to_string(static_cast<int>(type)));
+  return 0;
+}
+
+Matrix::Matrix(WeightType type, int rows, int columns, const std::uint8_t* source, std::size_t source_bytes,
+               ThreadPool& pool)
+    : rows_(rows) {
+  require(rows > 0 && columns > 0, "a matrix needs at least one row and one column");
+  require(!is_quantized(type) || columns % kGroup == 0, "quantised rows must be whole groups of 32 columns");
+  require(source_bytes == static_cast<std::size_t>(rows) * file_row_bytes(type, columns),
+          "the weights' bytes do not match their shape");
+  view_.type = type;
+  view_.columns = columns;
+  view_.num_blocks = (rows + kBlockRows - 1) / kBlockRows;
+  view_.block_bytes = packed_block_bytes(view_);
+  data_ = AlignedBuffer<std::uint8_t>(view_.num_blocks * view_.block_bytes);
+  view_.data = data_.data();
+  pool.run([&](int thread) {
+    for (int block = thread; block < view_.num_blocks; block += pool.num_threads()) {
+      const int left = rows - block * kBlockRows;
+      pack_block(view_, source, block, left < kBlockRows ? left : kBlockRows, data_.data() + block * view_.block_bytes);
+    }
+  });
+}
+
+void Matrix::dequantize_row(int row, float* out) const {
+  const std::uint8_t* block = data_.data() + row / kBlockRows * view_.block_bytes;
+  const int r = row % kBlockRows;
+  for (int k = 0; k < view_.columns; ++k) {
+    if (is_quantized(view_.type)) {
+      out[k] = read_weight(view_, block, r, k);
+    } else {
+      out[k] = read_value(view_.type, block, static_cast<std::size_t>(k) * kBlockRows + r);
+    }
+  }
+}
+
+}  // namespace paceline

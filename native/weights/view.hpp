@@ -1,0 +1,58 @@
+// Weight matrices in the layout that the small-batch kernels read.
+//
+// Output rows are grouped by 8 into *blocks* (the last one padded with zero rows), input columns by 32 into *groups*.
+// A block is contiguous, begins on a cache line and is read from front to back:
+//
+//   Q4_0, Q4_1   codes [groups][128 bytes], d [groups][8] float16, and for Q4_1 m [groups][8] float16
+//   Q8_0         codes [groups][256 bytes], d [groups][8] float16
+//   F16, F32     values [columns][8]
+//
+// Within 128 bytes of codes, byte 32 j + 4 r + i holds, for block row r, column 4 j + i in the low nibble and column
+// 16 + 4 j + i in the high one, 0 <= j < 4. Q8_0 stores code + 128 as two such planes, low nibbles first, so that 8-bit
+// weights run through the 4-bit product twice, with 16 bits of headroom. The numbers are exactly the file's:
+//   Q4_0 d (c - 8)   Q4_1 d c + m   Q8_0 d c
+//
+// This header is also read by units compiled for one processor only: everything in it is plain or has internal linkage.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace paceline {
+
+enum class WeightType : int { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8 };  // numbered as in GGUF
+
+inline constexpr int kBlockRows = 8;
+inline constexpr int kGroup = 32;
+inline constexpr int kPlaneBytes = kBlockRows * kGroup / 2;
+
+// Bytes of the codes of 8 rows of one group; 0 for the float types.
+static constexpr std::size_t code_bytes(WeightType type) {
+  switch (type) {
+    case WeightType::kQ4_0:
+    case WeightType::kQ4_1: return kPlaneBytes;
+    case WeightType::kQ8_0: return 2 * kPlaneBytes;
+    default: return 0;
+  }
+}
+
+static constexpr bool is_quantized(WeightType type) { return code_bytes(type) != 0; }
+
+// What a kernel sees of a matrix.
+struct MatrixView {
+  WeightType type = WeightType::kF32;
+  int num_blocks = 0;
+  int columns = 0;
+  std::size_t block_bytes = 0;
+  const std::uint8_t* data = nullptr;
+};
+
+static inline int num_groups(const MatrixView& m) { return m.columns / kGroup; }
+
+// Where the scales and the minima begin within a block of quantised weights.
+static inline std::size_t scale_offset(const MatrixView& m) { return num_groups(m) * code_bytes(m.type); }
+static inline std::size_t minimum_offset(const MatrixView& m) {
+  return scale_offset(m) + std::size_t{2} * kBlockRows * num_groups(m);
+}
+
+}  // namespace paceline

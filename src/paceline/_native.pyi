@@ -1,0 +1,65 @@
+"""The compiled core: packed weights, small-batch kernels, paged attention and the decoder forward."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+PAGE_SIZE: int
+
+def has_avx2() -> bool: ...
+
+class DecoderConfig:
+    num_layers: int
+    hidden_size: int
+    intermediate_size: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    vocab_size: int
+    rope_dim: int
+    rope_theta: float
+    rms_norm_eps: float
+    max_length: int
+    max_rows: int
+    max_logits_rows: int
+    num_pages: int
+    num_threads: int
+    is_portable: bool
+
+    def __init__(self) -> None: ...
+
+class Segment:
+    def __init__(
+        self,
+        length: int,
+        pages: Sequence[int],
+        tokens: Sequence[int],
+        parents: Sequence[int],
+        logits_rows: Sequence[int],
+        wants_hidden: bool,
+        is_write_suppressed: bool,
+    ) -> None: ...
+
+class Decoder:
+    def __init__(self, config: DecoderConfig) -> None: ...
+    def load_matrix(
+        self, role: str, layer: int, type: int, rows: int, columns: int, data: NDArray[np.uint8]
+    ) -> None: ...
+    def load_vector(self, role: str, layer: int, data: NDArray[np.float32]) -> None: ...
+    def check_complete(self) -> None: ...
+    def forward(self, segments: Sequence[Segment], hidden_layers: Sequence[int]) -> None: ...
+    def logits(self) -> NDArray[np.float32]: ...
+    def hidden(self, num_layers: int) -> NDArray[np.float32]: ...
+    def copy_slots(self, pages: Sequence[int], moves: Sequence[tuple[int, int]]) -> None: ...
+    def copy_page(self, source: int, destination: int) -> None: ...
+    def fill_pages(self, pages: Sequence[int]) -> None: ...
+    def read_bandwidth(self, bytes: int, repeats: int) -> float: ...
+    @property
+    def padded_vocab_size(self) -> int: ...
+    @property
+    def isa(self) -> str: ...
+    @property
+    def weight_bytes(self) -> int: ...
+    @property
+    def store_bytes(self) -> int: ...

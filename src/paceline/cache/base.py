@@ -1,0 +1,77 @@
+"""The contract of a sequence cache: the verbs by which keys and values of one model become real or vanish.
+
+The same verbs serve the target and every proposer that keeps a cache. A cache knows slots, pages and lengths; it knows
+neither tokens nor text, and it never decides what is accepted.
+
+For every sequence its slots form three half-open ranges:
+
+    [0, length)           committed: stand for tokens that were really emitted or prompted
+    [length, capacity)    drafted or free: written by forwards, worthless until a commit, overwritten at will
+    capacity              a whole number of pages, at least what `reserve` was asked for
+
+`length` is the number of cached positions. The newest token of a sequence is not cached until the forward that it
+rides in has been committed: for n known tokens, `length == n - 1` between steps.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+
+class OutOfPagesError(Exception):
+    """`reserve` or `fork` found too few free pages. Nothing was changed; the caller schedules less or preempts."""
+
+
+class IntegrityError(Exception):
+    """`check_integrity` found a page owned twice, lost, or counted wrongly: a defect, never the user's doing."""
+
+
+class SequenceCache(ABC):
+    """Pages of one model, by sequence. Not thread-safe."""
+
+    @property
+    @abstractmethod
+    def page_size(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def num_free_pages(self) -> int: ...
+
+    @abstractmethod
+    def length(self, sequence: int) -> int:
+        """Committed positions of `sequence`; 0 for one that is not known."""
+
+    @abstractmethod
+    def pages(self, sequence: int) -> tuple[int, ...]:
+        """Pages of `sequence` in slot order; valid until the next verb on it."""
+
+    @abstractmethod
+    def reserve(self, sequence: int, num_rows: int) -> None:
+        """Make slots `[length, length + num_rows)` writable. Creates the sequence if need be.
+
+        Raises OutOfPagesError and changes nothing when pages run out.
+        """
+
+    @abstractmethod
+    def commit(self, sequence: int, path: Sequence[int]) -> None:
+        """Make the rows of `path` real: row indices of the last segment, from row 0, each an ancestor of the next.
+
+        Their keys and values end up in slots `[length, length + len(path))`, and `length` grows by `len(path)`. A chain
+        moves nothing. Rows not on the path are gone. Raises ValueError for a path that does not ascend or that reaches
+        past the reserved slots.
+        """
+
+    @abstractmethod
+    def truncate(self, sequence: int, length: int) -> None:
+        """Forget all positions at or past `length` and give back the pages that no longer hold any."""
+
+    @abstractmethod
+    def fork(self, parent: int, child: int) -> None:
+        """Make `child` a new sequence with the parent's committed positions (n > 1). Full pages are shared."""
+
+    @abstractmethod
+    def release(self, sequence: int) -> None:
+        """Forget `sequence` and give back its pages. Releasing an unknown sequence does nothing."""
+
+    @abstractmethod
+    def check_integrity(self) -> None:
+        """Raise IntegrityError unless every page is free or owned exactly as often as its count says."""

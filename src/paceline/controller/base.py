@@ -1,0 +1,53 @@
+"""The contract of a controller: which proposer drafts for which sequence, and how many tokens.
+
+Pure Python over figures: it sees no token, no runtime and no framework, so that every decision can be tested in
+microseconds. Zero draft tokens is a choice like any other.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.telemetry.base import Reason, StepRecord
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceView:
+    """What a controller may know of a sequence that decodes in this step.
+
+    `room` is the most draft tokens that could be of use: what the token limit and the capacity leave, minus the bonus
+    token. `length` is the number of committed positions.
+    """
+
+    sequence: int
+    length: int
+    room: int
+    namespace: str = ""
+    task_class: str | None = None
+    num_speculative_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEntry:
+    """The decision for one sequence. `proposer` is a registered name, or "off" together with `num_tokens == 0`."""
+
+    sequence: int
+    proposer: str
+    num_tokens: int
+    reason: Reason
+    predicted_gain: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    entries: tuple[PlanEntry, ...] = ()
+
+
+class Controller(ABC):
+    @abstractmethod
+    def plan(self, sequences: Sequence[SequenceView]) -> Plan:
+        """One entry for each view, in order, with `0 <= num_tokens <= room`."""
+
+    @abstractmethod
+    def observe(self, record: StepRecord) -> None:
+        """Learn from a finished step."""

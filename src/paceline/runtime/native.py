@@ -1,0 +1,186 @@
+"""The CPU runtime: packed weights and the compiled decoder forward behind the runtime contract."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+
+from paceline import _native
+from paceline.errors import UsageError
+from paceline.models import GGUFFile, ModelConfig, Progress, SilentProgress, read_config
+from paceline.runtime.base import Runtime, RuntimeInfo, Scores, Segment
+from paceline.runtime.threads import default_num_threads
+
+# What the compiled decoder calls the tensors of a layer.
+_LAYER_ROLES = {
+    "attn_norm": "attn_norm",
+    "attn_q": "q",
+    "attn_k": "k",
+    "attn_v": "v",
+    "attn_output": "o",
+    "ffn_norm": "ffn_norm",
+    "ffn_gate": "gate",
+    "ffn_up": "up",
+    "ffn_down": "down",
+}
+_SPARE_SLOTS = 64  # draft rows lie behind the newest position: at full capacity too they need slots
+
+
+@dataclass(frozen=True, slots=True)
+class NativeOptions:
+    """`max_length` None means the model's context; `num_threads` None what the process may use. `num_pages` None holds
+    one sequence of `max_length`. `isa` "portable" forces the plain C++ kernels.
+    """
+
+    max_length: int | None = None
+    num_threads: int | None = None
+    num_pages: int | None = None
+    max_rows: int = 256
+    max_logits_rows: int = 64
+    isa: Literal["auto", "portable"] = "auto"
+
+
+class NativeRuntime(Runtime):
+    """Row-invariant, at any thread count, for one build, model file and instruction set.
+
+    Activations are quantised to 8 bits in groups of 32 where they meet quantised weights; keys and values are float16.
+    """
+
+    def __init__(self, config: ModelConfig, options: NativeOptions) -> None:
+        self.config = config
+        self.num_threads = options.num_threads if options.num_threads is not None else default_num_threads()
+        if not 1 <= self.num_threads <= 1024:
+            raise UsageError(f"num_threads is {self.num_threads}, expected 1 to 1024")
+        max_length = self._max_length(config, options)
+        num_pages = options.num_pages
+        if num_pages is None:
+            num_pages = -(-(max_length + _SPARE_SLOTS) // _native.PAGE_SIZE)
+        self._decoder = _native.Decoder(_native_config(config, options, max_length, num_pages, self.num_threads))
+        self._info = RuntimeInfo(
+            name=f"native-{self._decoder.isa}",
+            vocab_size=config.vocab_size,
+            padded_vocab_size=-(-config.vocab_size // 8) * 8,
+            num_layers=config.num_layers,
+            hidden_size=config.hidden_size,
+            max_length=max_length,
+            max_rows=options.max_rows,
+            max_logits_rows=options.max_logits_rows,
+            page_size=_native.PAGE_SIZE,
+            num_pages=num_pages,
+        )
+
+    @staticmethod
+    def _max_length(config: ModelConfig, options: NativeOptions) -> int:
+        if options.max_length is None:
+            return config.context_length
+        if not 1 <= options.max_length <= config.context_length:
+            raise UsageError(
+                f"max_length is {options.max_length}, expected 1 to {config.context_length}, the model's context"
+            )
+        return options.max_length
+
+    @classmethod
+    def load(cls, file: GGUFFile, options: NativeOptions | None = None, progress: Progress | None = None) -> Self:
+        """Pack the weights of an open file. The file may be closed afterwards."""
+        runtime = cls(read_config(file), options if options is not None else NativeOptions())
+        runtime._load(file, progress if progress is not None else SilentProgress())
+        return runtime
+
+    def _load(self, file: GGUFFile, progress: Progress) -> None:
+        names = _tensor_roles(self.config)
+        progress.begin("Packing weights", sum(file.tensors[name].num_bytes for name in names))
+        try:
+            done = 0
+            for name, (role, layer) in names.items():
+                self._load_tensor(file, name, role, layer)
+                file.release(name)
+                done += file.tensors[name].num_bytes
+                progress.update(done)
+        finally:
+            progress.end()
+        self._decoder.check_complete()
+
+    def _load_tensor(self, file: GGUFFile, name: str, role: str, layer: int) -> None:
+        info = file.tensors[name]
+        if len(info.shape) == 1:
+            return self._decoder.load_vector(role, layer, file.data(name).view(np.float32))
+        rows, columns = info.shape
+        return self._decoder.load_matrix(role, layer, int(info.type), rows, columns, file.data(name))
+
+    @property
+    def info(self) -> RuntimeInfo:
+        return self._info
+
+    @property
+    def weight_bytes(self) -> int:
+        """Packed bytes that one decode step reads: all layers and the head."""
+        return self._decoder.weight_bytes
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the page store when every page has been written."""
+        return self._decoder.store_bytes
+
+    def forward(self, segments: Sequence[Segment]) -> Scores:
+        hidden_layers = sorted({layer for segment in segments for layer in segment.hidden_layers})
+        native = [
+            _native.Segment(
+                s.length, s.pages, s.tokens, s.parents, s.logits_rows, bool(s.hidden_layers), s.is_write_suppressed
+            )
+            for s in segments
+        ]
+        self._decoder.forward(native, hidden_layers)
+        rows = tuple((segment.sequence, row) for segment in segments for row in segment.logits_rows)
+        hidden = self._decoder.hidden(len(hidden_layers)) if hidden_layers else None
+        return Scores(self._decoder.logits(), rows, hidden)
+
+    def copy_slots(self, pages: Sequence[int], moves: Sequence[tuple[int, int]]) -> None:
+        self._decoder.copy_slots(list(pages), list(moves))
+
+    def copy_page(self, source: int, destination: int) -> None:
+        self._decoder.copy_page(source, destination)
+
+    def fill_pages(self, pages: Sequence[int]) -> None:
+        """Write small reproducible numbers into pages, for measuring at a context without its prefill."""
+        self._decoder.fill_pages(list(pages))
+
+    def read_bandwidth(self, num_bytes: int = 256 << 20, repeats: int = 5) -> float:
+        """Bytes per second that all threads together read from memory, the best of several attempts."""
+        return self._decoder.read_bandwidth(num_bytes, repeats)
+
+
+def _tensor_roles(config: ModelConfig) -> dict[str, tuple[str, int]]:
+    """Every tensor that the decoder needs: its name in the file, its role and its layer (-1 for none)."""
+    roles = {"token_embd.weight": ("embedding", -1), "output_norm.weight": ("output_norm", -1)}
+    if not config.is_head_tied:
+        roles["output.weight"] = ("head", -1)
+    for layer in range(config.num_layers):
+        roles |= {f"blk.{layer}.{name}.weight": (role, layer) for name, role in _LAYER_ROLES.items()}
+    return roles
+
+
+def _native_config(
+    config: ModelConfig, options: NativeOptions, max_length: int, num_pages: int, num_threads: int
+) -> _native.DecoderConfig:
+    native = _native.DecoderConfig()
+    for name in (
+        "num_layers",
+        "hidden_size",
+        "intermediate_size",
+        "num_heads",
+        "num_kv_heads",
+        "head_dim",
+        "vocab_size",
+        "rope_dim",
+        "rope_theta",
+        "rms_norm_eps",
+    ):
+        setattr(native, name, getattr(config, name))
+    native.max_length = max_length
+    native.max_rows = options.max_rows
+    native.max_logits_rows = options.max_logits_rows
+    native.num_pages = num_pages
+    native.num_threads = num_threads
+    native.is_portable = options.isa == "portable"
+    return native
