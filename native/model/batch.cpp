@@ -44,8 +44,8 @@ Batch::Batch(const std::vector<Segment>& segments, const BatchLimits& limits) {
     num_rows += segment.tokens.size();
     num_logits += segment.logits_rows.size();
   }
-  require(num_rows >= 1 && num_rows <= static_cast<std::size_t>(limits.max_rows),
-          text(num_rows) + " rows in a forward, expected 1 to " + text(limits.max_rows));
+  require(num_rows <= static_cast<std::size_t>(limits.max_rows),
+          text(num_rows) + " rows in a forward, expected at most " + text(limits.max_rows));
   require(num_logits <= static_cast<std::size_t>(limits.max_logits_rows),
           text(num_logits) + " rows want logits, at most " + text(limits.max_logits_rows) + " can");
   rows_.reserve(num_rows);

@@ -31,28 +31,6 @@ int round_up(int value, int multiple) { return (value + multiple - 1) / multiple
 
 }  // namespace
 
-// What one thread of a running forward sees: the phases, in the order that all threads go through them.
-class Decoder::Team {
- public:
-  Team(ThreadPool& pool, TileCounters& counters, int thread) : pool_(pool), counters_(counters), thread_(thread) {}
-
-  int thread() const { return thread_; }
-
-  // Calls f(tile) for each tile in [0, num_tiles), each on one thread; when it returns, all of them are done.
-  template <typename F>
-  void for_each(int num_tiles, F f) {
-    for (int tile = counters_.next(phase_, num_tiles); tile >= 0; tile = counters_.next(phase_, num_tiles)) f(tile);
-    ++phase_;
-    pool_.barrier();
-  }
-
- private:
-  ThreadPool& pool_;
-  TileCounters& counters_;
-  const int thread_;
-  std::size_t phase_ = 0;
-};
-
 Decoder::ActivationBuffer::ActivationBuffer(int rows, int columns) {
   const std::size_t count = static_cast<std::size_t>(rows) * columns;
   const std::size_t groups = static_cast<std::size_t>(rows) * (columns / kGroup);
@@ -67,13 +45,13 @@ Decoder::ActivationBuffer::ActivationBuffer(int rows, int columns) {
 Decoder::Decoder(const DecoderConfig& c)
     : config_((check_config(c), c)),
       kernels_(select_kernels(c.is_portable)),
-      pool_(c.num_threads),
       store_(c.num_pages, c.num_layers, c.num_kv_heads, c.head_dim),
       layers_(c.num_layers),
       normed_(c.max_rows, c.hidden_size),
       attended_(c.max_rows, c.num_heads * c.head_dim),
       gated_(c.max_rows, c.intermediate_size),
-      last_(c.max_logits_rows, c.hidden_size) {
+      last_(c.max_logits_rows, c.hidden_size),
+      pool_(c.num_threads) {
   const std::size_t rows = c.max_rows;
   x_ = AlignedBuffer<float>(rows * c.hidden_size);
   qkv_ = AlignedBuffer<float>(rows * qkv_stride());
@@ -164,21 +142,21 @@ std::size_t Decoder::weight_bytes() const {
 }
 
 void Decoder::forward(const std::vector<Segment>& segments, const std::vector<int>& hidden_layers) {
-  const Batch batch(segments, {config_.max_rows, config_.max_logits_rows, config_.max_length, padded_vocab_size(),
-                               store_.num_pages()});
+  const auto job = std::make_shared<const Forward>(
+      Forward{Batch(segments, {config_.max_rows, config_.max_logits_rows, config_.max_length, padded_vocab_size(),
+                               store_.num_pages()}),
+              hidden_layers});
   for (const int layer : hidden_layers) {
     require(layer >= 0 && layer <= config_.num_layers, "hidden layer " + std::to_string(layer) + " is not in the model");
   }
-  num_logits_rows_ = static_cast<int>(batch.logits_rows().size());
-  num_hidden_rows_ = static_cast<int>(batch.hidden_rows().size());
-  const std::size_t hidden_size = batch.hidden_rows().size() * hidden_layers.size() * config_.hidden_size;
+  num_logits_rows_ = static_cast<int>(job->batch.logits_rows().size());
+  num_hidden_rows_ = static_cast<int>(job->batch.hidden_rows().size());
+  const std::size_t hidden_size = job->batch.hidden_rows().size() * hidden_layers.size() * config_.hidden_size;
   if (hidden_size > hidden_.size()) hidden_ = AlignedBuffer<float>(hidden_size);
-  constexpr std::size_t kPhasesOfLayer = 12;
-  counters_.reset(kPhasesOfLayer * config_.num_layers + 8);
-  pool_.run([&](int thread) {
-    Team team(pool_, counters_, thread);
-    run(team, batch, hidden_layers);
-  });
+  if (job->batch.rows().empty()) return;
+  constexpr std::size_t kPhasesOfLayer = 10;
+  const std::size_t num_phases = kPhasesOfLayer * config_.num_layers + hidden_layers.size() + 3;
+  pool_.run([this, job](Team& team) { run(team, job->batch, job->hidden_layers); }, num_phases);
 }
 
 void Decoder::run(Team& team, const Batch& batch, const std::vector<int>& hidden_layers) {
@@ -313,13 +291,14 @@ void Decoder::keep_hidden(Team& team, const Batch& batch, const float* residual,
 void Decoder::head_logits(Team& team, const Batch& batch) {
   const int width = config_.hidden_size;
   const std::size_t stride = round_up(width, kBlockRows);
-  team.for_each(num_logits_rows_, [&](int i) {
+  const int num_rows = static_cast<int>(batch.logits_rows().size());
+  team.for_each(num_rows, [&](int i) {
     const std::size_t row = batch.logits_rows()[i];
     kernels_.rms_norm(x_.data() + row * width, projected_.data() + row * stride, output_norm_.data(), config_.rms_norm_eps,
                       width, last_.view.values + static_cast<std::size_t>(i) * width);
     kernels_.quantize(last_.view, i, 0, width / kGroup * kGroup);
   });
-  if (num_logits_rows_ > 0) multiply(team, last_.view, num_logits_rows_, {{&head(), 0}}, logits_.data(), padded_vocab_size());
+  if (num_rows > 0) multiply(team, last_.view, num_rows, {{&head(), 0}}, logits_.data(), padded_vocab_size());
 }
 
 }  // namespace paceline

@@ -71,7 +71,12 @@ class Decoder {
     const Matrix* matrix;
     int offset;
   };
-  class Team;
+
+  // What a forward's phases are decided by. Held by the job itself: a thread may come back to it late (thread_pool.hpp).
+  struct Forward {
+    Batch batch;
+    std::vector<int> hidden_layers;
+  };
 
   const Matrix& head() const { return head_.is_empty() ? embedding_ : head_; }
   Matrix& matrix(const std::string& role, int layer);
@@ -92,8 +97,6 @@ class Decoder {
 
   DecoderConfig config_;
   const Kernels& kernels_;
-  ThreadPool pool_;
-  TileCounters counters_;
   PagedStore store_;
   std::vector<Layer> layers_;
   Matrix embedding_, head_;
@@ -114,6 +117,7 @@ class Decoder {
   std::vector<AlignedBuffer<std::uint16_t>> keys_;   // by thread
   int num_logits_rows_ = 0;
   int num_hidden_rows_ = 0;
+  ThreadPool pool_;  // last, so that its threads end before anything that they may look at
 };
 
 }  // namespace paceline

@@ -7,8 +7,8 @@
 namespace paceline {
 namespace {
 
-constexpr int kBarrierSpins = 4000;  // some 50 µs: longer than any wait between equal, undisturbed threads
-constexpr int kIdleSpins = 20000;    // some 300 µs: the time between two decode steps
+constexpr int kPhaseSpins = 4000;  // some 50 µs: longer than the tile that another, undisturbed thread is at
+constexpr int kIdleSpins = 20000;  // some 300 µs: the time between two decode steps
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -24,10 +24,21 @@ void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old,
     if (value.load(std::memory_order_acquire) != old) return;
     pause();
   }
-  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
+  value.wait(old, std::memory_order_acquire);
 }
 
 }  // namespace
+
+void Team::complete(Phase& phase, std::uint32_t finished, std::uint32_t num_tiles) {
+  if (finished > 0 && phase.done.fetch_add(finished, std::memory_order_acq_rel) + finished == num_tiles) {
+    phase.done.notify_all();
+    return;
+  }
+  for (auto done = phase.done.load(std::memory_order_acquire); done != num_tiles;
+       done = phase.done.load(std::memory_order_acquire)) {
+    wait_for_change(phase.done, done, kPhaseSpins);
+  }
+}
 
 ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads) {
   require(num_threads >= 1, "num_threads must be at least 1, got " + std::to_string(num_threads));
@@ -36,10 +47,8 @@ ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads) {
 
 void ThreadPool::start_workers() {
   owner_ = getpid();
-  running_.store(0);
-  arrived_.store(0);
   const std::uint32_t seen = epoch_.load();
-  for (int i = 1; i < num_threads_; ++i) workers_.emplace_back([this, i, seen] { work(i, seen); });
+  for (int i = 1; i < num_threads_; ++i) workers_.emplace_back([this, i, seen] { serve(i, seen); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -47,57 +56,53 @@ ThreadPool::~ThreadPool() {
     for (auto& worker : workers_) worker.detach();
     return;
   }
-  is_stopping_ = true;
+  is_stopping_.store(true);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   for (auto& worker : workers_) worker.join();
 }
 
-void ThreadPool::run(const Job& job) {
+void ThreadPool::publish(std::shared_ptr<Job> job) {
+  const std::lock_guard lock(*mutex_);
+  job_ = std::move(job);
+}
+
+std::shared_ptr<ThreadPool::Job> ThreadPool::current() {
+  const std::lock_guard lock(*mutex_);
+  return job_;
+}
+
+void ThreadPool::run(Work work, std::size_t num_phases) {
   if (owner_ != getpid()) {
     for (auto& worker : workers_) worker.detach();
     workers_.clear();
+    static_cast<void>(mutex_.release());  // a thread that is gone may hold it
+    mutex_ = std::make_unique<std::mutex>();
     start_workers();
   }
-  job_ = &job;
-  running_.store(static_cast<std::uint32_t>(num_threads_ - 1), std::memory_order_relaxed);
+  const auto job = std::make_shared<Job>(std::move(work), num_phases);
+  publish(job);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
-  job(0);
-  for (std::uint32_t left = running_.load(std::memory_order_acquire); left != 0;
-       left = running_.load(std::memory_order_acquire)) {
-    wait_for_change(running_, left, kBarrierSpins);
-  }
+  Team team(job->phases, 0);
+  job->work(team);
+  publish(nullptr);
 }
 
-void ThreadPool::work(int thread, std::uint32_t seen) {
+void ThreadPool::for_each(int num_tiles, const std::function<void(int tile)>& f) {
+  run([num_tiles, f](Team& team) { team.for_each(num_tiles, f); }, 1);
+}
+
+void ThreadPool::serve(int thread, std::uint32_t seen) {
   while (true) {
     wait_for_change(epoch_, seen, kIdleSpins);
-    ++seen;  // one job at a time: the epoch cannot have moved further
-    if (is_stopping_) return;
-    (*job_)(thread);
-    running_.fetch_sub(1, std::memory_order_acq_rel);
-    running_.notify_all();
+    seen = epoch_.load(std::memory_order_acquire);
+    if (is_stopping_.load()) return;
+    if (const auto job = current()) {
+      Team team(job->phases, thread);
+      job->work(team);
+    }
   }
-}
-
-void ThreadPool::barrier() {
-  const std::uint32_t phase = phase_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<std::uint32_t>(num_threads_)) {
-    arrived_.store(0, std::memory_order_relaxed);
-    phase_.fetch_add(1, std::memory_order_release);
-    phase_.notify_all();
-    return;
-  }
-  wait_for_change(phase_, phase, kBarrierSpins);
-}
-
-void TileCounters::reset(std::size_t num_phases) {
-  if (num_phases > capacity_) {
-    counters_ = std::make_unique<Counter[]>(num_phases);
-    capacity_ = num_phases;
-  }
-  for (std::size_t i = 0; i < num_phases; ++i) counters_[i].value.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace paceline

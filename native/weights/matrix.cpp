@@ -86,11 +86,9 @@ Matrix::Matrix(WeightType type, int rows, int columns, const std::uint8_t* sourc
   view_.block_bytes = packed_block_bytes(view_);
   data_ = AlignedBuffer<std::uint8_t>(view_.num_blocks * view_.block_bytes);
   view_.data = data_.data();
-  pool.run([&](int thread) {
-    for (int block = thread; block < view_.num_blocks; block += pool.num_threads()) {
-      const int left = rows - block * kBlockRows;
-      pack_block(view_, source, block, left < kBlockRows ? left : kBlockRows, data_.data() + block * view_.block_bytes);
-    }
+  pool.for_each(view_.num_blocks, [&](int block) {
+    const int left = rows - block * kBlockRows;
+    pack_block(view_, source, block, left < kBlockRows ? left : kBlockRows, data_.data() + block * view_.block_bytes);
   });
 }
 

@@ -30,12 +30,14 @@ _SPARE_SLOTS = 64  # draft rows lie behind the newest position: at full capacity
 @dataclass(frozen=True, slots=True)
 class NativeOptions:
     """`max_length` None means the model's context; `num_threads` None what the process may use. `num_pages` None holds
-    one sequence of `max_length`. `isa` "portable" forces the plain C++ kernels.
+    one sequence of `max_length`. `vocab_size` is the number of tokens that may be produced, where the file's embedding has
+    padding rows behind them. `isa` "portable" forces the plain C++ kernels.
     """
 
     max_length: int | None = None
     num_threads: int | None = None
     num_pages: int | None = None
+    vocab_size: int | None = None
     max_rows: int = 256
     max_logits_rows: int = 64
     isa: Literal["auto", "portable"] = "auto"
@@ -59,7 +61,7 @@ class NativeRuntime(Runtime):
         self._decoder = _native.Decoder(_native_config(config, options, max_length, num_pages, self.num_threads))
         self._info = RuntimeInfo(
             name=f"native-{self._decoder.isa}",
-            vocab_size=config.vocab_size,
+            vocab_size=config.vocab_size if options.vocab_size is None else options.vocab_size,
             padded_vocab_size=-(-config.vocab_size // 8) * 8,
             num_layers=config.num_layers,
             hidden_size=config.hidden_size,
@@ -84,10 +86,11 @@ class NativeRuntime(Runtime):
     def load(cls, file: GGUFFile, options: NativeOptions | None = None, progress: Progress | None = None) -> Self:
         """Pack the weights of an open file. The file may be closed afterwards."""
         runtime = cls(read_config(file), options if options is not None else NativeOptions())
-        runtime._load(file, progress if progress is not None else SilentProgress())
+        runtime.load_weights(file, progress if progress is not None else SilentProgress())
         return runtime
 
-    def _load(self, file: GGUFFile, progress: Progress) -> None:
+    def load_weights(self, file: GGUFFile, progress: Progress) -> None:
+        """Pack every tensor of `file`, whose configuration this runtime was made with."""
         names = _tensor_roles(self.config)
         progress.begin("Packing weights", sum(file.tensors[name].num_bytes for name in names))
         try:
@@ -123,6 +126,7 @@ class NativeRuntime(Runtime):
         return self._decoder.store_bytes
 
     def forward(self, segments: Sequence[Segment]) -> Scores:
+        # One width of hidden states serves all segments: the union of the layers that any of them asks for.
         hidden_layers = sorted({layer for segment in segments for layer in segment.hidden_layers})
         native = [
             _native.Segment(

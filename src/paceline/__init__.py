@@ -1,0 +1,68 @@
+"""Exact speculative decoding for large language models: the same text as plain decoding, sooner.
+
+>>> from paceline import LLM, SamplingParams
+>>> llm = LLM("smollm2", speculation="ngram")
+>>> [answer] = llm.chat([{"role": "user", "content": "Name three rivers."}], SamplingParams(max_tokens=64))
+>>> print(answer.text, answer.speculation.mean_acceptance_length)
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paceline.api import (
+        LLM,
+        Piece,
+        RequestOutput,
+        Speculation,
+        SpeculationSummary,
+        Stream,
+        Timing,
+        Usage,
+    )
+    from paceline.errors import (
+        FetchError,
+        ModelFormatError,
+        ModelNotFoundError,
+        PacelineError,
+        UnsupportedModelError,
+        UsageError,
+    )
+    from paceline.sampling_params import SamplingParams
+
+__version__ = version("paceline")
+
+__all__ = [
+    "LLM",
+    "FetchError",
+    "ModelFormatError",
+    "ModelNotFoundError",
+    "PacelineError",
+    "Piece",
+    "RequestOutput",
+    "SamplingParams",
+    "Speculation",
+    "SpeculationSummary",
+    "Stream",
+    "Timing",
+    "UnsupportedModelError",
+    "Usage",
+    "UsageError",
+    "__version__",
+]
+
+_ERRORS = {name for name in __all__ if name.endswith("Error")}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use, so that `import paceline` costs nothing."""
+    if name not in __all__:
+        raise AttributeError(f"module 'paceline' has no attribute {name!r}")
+    if name in _ERRORS:
+        home = "paceline.errors"
+    elif name == "SamplingParams":
+        home = "paceline.sampling_params"
+    else:
+        home = "paceline.api"
+    return getattr(import_module(home), name)

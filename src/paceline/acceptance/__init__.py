@@ -1,0 +1,36 @@
+"""Acceptance: which draft tokens stand and which token comes next. `base` holds the contract."""
+
+from paceline.acceptance.base import (
+    AcceptanceRule,
+    Law,
+    NonFiniteLogitsError,
+    Outcome,
+    Sampler,
+    Verification,
+    check_parents,
+)
+from paceline.acceptance.greedy import GreedySampler
+from paceline.acceptance.match import MatchRule
+from paceline.registry import Registry
+
+ACCEPTANCE_RULES: Registry[AcceptanceRule] = Registry("acceptance rule", {MatchRule.name: MatchRule})
+
+
+def create_acceptance_rule(name: str, **options: object) -> AcceptanceRule:
+    """The rule called `name`. Raises UsageError for a name or an option that does not exist."""
+    return ACCEPTANCE_RULES.create(name, options)
+
+
+__all__ = [
+    "ACCEPTANCE_RULES",
+    "AcceptanceRule",
+    "GreedySampler",
+    "Law",
+    "MatchRule",
+    "NonFiniteLogitsError",
+    "Outcome",
+    "Sampler",
+    "Verification",
+    "check_parents",
+    "create_acceptance_rule",
+]

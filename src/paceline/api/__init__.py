@@ -1,0 +1,8 @@
+"""The public API: a model that answers prompts, and the values that it returns."""
+
+from paceline.api.llm import LLM
+from paceline.api.outputs import Piece, RequestOutput, SpeculationSummary, Timing, Usage
+from paceline.api.speculation import Speculation
+from paceline.api.stream import Stream
+
+__all__ = ["LLM", "Piece", "RequestOutput", "Speculation", "SpeculationSummary", "Stream", "Timing", "Usage"]

@@ -1,0 +1,163 @@
+"""A model that answers prompts."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeGuard, cast
+
+from paceline.acceptance import create_acceptance_rule
+from paceline.api.collector import Collector
+from paceline.api.outputs import RequestOutput
+from paceline.api.prefill import PrefillProgress
+from paceline.api.speculation import Speculation
+from paceline.api.stream import Stream
+from paceline.engine import Engine, Request
+from paceline.errors import UsageError
+from paceline.models import ChatTemplate, GGUFFile, Message, Progress, SilentProgress, Tokenizer, encode_chat, resolve
+from paceline.runtime.native import NativeOptions, NativeRuntime
+from paceline.sampling_params import SamplingParams
+from paceline.telemetry import Reason, StepRecord
+
+Prompt = str | Sequence[int]
+Conversation = Sequence[Message]
+
+
+class LLM:
+    """Loads a model once and answers as often as asked. Not thread-safe.
+
+    `model`: an alias ("smollm2") or the path of a .gguf file. `speculation`: None, a proposer's name, a mapping or a
+    `Speculation`; it changes the speed and never the text. `max_model_len`: the most tokens that prompt and answer may
+    have together, the model's context by default. `num_threads`: what the process may use by default. `progress` is
+    told about fetching, packing and long prompts.
+    """
+
+    def __init__(
+        self,
+        model: str | Path = "smollm2",
+        *,
+        speculation: Speculation | Mapping[str, Any] | str | None = None,
+        max_model_len: int | None = None,
+        num_threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._speculation = Speculation.of(speculation)
+        controller, proposers = self._speculation.create()
+        progress = progress if progress is not None else SilentProgress()
+        self._prefill = PrefillProgress(progress)
+        with GGUFFile.open(resolve(model, progress=progress)) as file:
+            self._tokenizer = Tokenizer.from_gguf(file)
+            options = NativeOptions(
+                max_length=max_model_len, num_threads=num_threads, vocab_size=self._tokenizer.vocab_size
+            )
+            self._runtime = NativeRuntime.load(file, options, progress)
+            self._template = ChatTemplate.from_gguf(file)
+        self._engine = Engine(
+            self._runtime,
+            controller,
+            proposers,
+            create_acceptance_rule("match"),
+            eos_token_ids=self._tokenizer.stop_ids,
+            records=self._record,
+        )
+        self._collectors: dict[int, Collector] = {}
+
+    @property
+    def runtime(self) -> NativeRuntime:
+        return self._runtime
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._tokenizer
+
+    @property
+    def speculation(self) -> Speculation:
+        return self._speculation
+
+    @property
+    def max_model_len(self) -> int:
+        return self._engine.max_length
+
+    def generate(self, prompts: Prompt | Sequence[Prompt], params: SamplingParams | None = None) -> list[RequestOutput]:
+        """Continue each prompt, text or token ids. One prompt alone gives a list of one."""
+        return self._run([self._encode(prompt) for prompt in _as_prompts(prompts)], params)
+
+    def chat(
+        self, messages: Conversation | Sequence[Conversation], params: SamplingParams | None = None
+    ) -> list[RequestOutput]:
+        """Answer each conversation, a list of {"role": …, "content": …}. One conversation alone gives a list of one."""
+        return self._run([self._encode_chat(messages) for messages in _as_conversations(messages)], params)
+
+    def stream(self, prompt: Prompt | Conversation, params: SamplingParams | None = None) -> Stream:
+        """The answer to one prompt, or one conversation, as it is written. Nothing is computed before it is iterated."""
+        ids = self._encode_any(prompt)
+        sequence = self._add(ids, params)
+        return Stream(self._collectors[sequence], self._step, lambda: self._abort(sequence))
+
+    def _encode(self, prompt: Prompt) -> list[int]:
+        if isinstance(prompt, str):
+            return self._tokenizer.encode(prompt)
+        return list(prompt)
+
+    def _encode_any(self, prompt: Prompt | Conversation) -> list[int]:
+        if _is_conversation(prompt):
+            return self._encode_chat(prompt)
+        return self._encode(cast(Prompt, prompt))
+
+    def _encode_chat(self, messages: Conversation) -> list[int]:
+        if self._template is None:
+            raise UsageError("this model has no chat template; use generate with a plain prompt")
+        return encode_chat(self._tokenizer, self._template, messages)
+
+    def _run(self, prompts: list[list[int]], params: SamplingParams | None) -> list[RequestOutput]:
+        sequences: list[int] = []
+        try:
+            for ids in prompts:
+                sequences.append(self._add(ids, params))
+            collectors = [self._collectors[sequence] for sequence in sequences]
+            while any(collector.finish_reason is None for collector in collectors):
+                self._step()
+        except BaseException:
+            for sequence in sequences:
+                self._abort(sequence)
+            raise
+        return [collector.output() for collector in collectors]
+
+    def _add(self, ids: list[int], params: SamplingParams | None) -> int:
+        sequence = self._engine.add_request(Request(ids, params if params is not None else SamplingParams()))
+        self._collectors[sequence] = Collector(tuple(ids), self._tokenizer)
+        return sequence
+
+    def _abort(self, sequence: int) -> None:
+        self._prefill.end()
+        output = self._engine.abort(sequence)
+        collector = self._collectors.pop(sequence, None)
+        if output is not None and collector is not None:
+            collector.add(output)
+
+    def _step(self) -> None:
+        for sequence in self._engine.running:
+            self._collectors[sequence].begin_step()
+        for output in self._engine.step():
+            self._collectors[output.sequence].add(output)
+            if output.finish_reason is not None:
+                del self._collectors[output.sequence]
+
+    def _record(self, record: StepRecord) -> None:
+        for step in record.sequences:
+            collector = self._collectors[step.sequence]
+            collector.add_record(step)
+            if step.reason is Reason.PREFILL:
+                self._prefill.advance(len(collector.prompt_ids), record.num_prefill_rows)
+
+
+def _as_prompts(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
+    """A text or a list of token ids is one prompt; anything else is a list of prompts."""
+    is_one = isinstance(prompts, str) or (len(prompts) > 0 and isinstance(prompts[0], int))
+    return [cast(Prompt, prompts)] if is_one else list(cast(Sequence[Prompt], prompts))
+
+
+def _as_conversations(messages: Conversation | Sequence[Conversation]) -> list[Conversation]:
+    return [messages] if _is_conversation(messages) else list(cast(Sequence[Conversation], messages))
+
+
+def _is_conversation(value: object) -> TypeGuard[Conversation]:
+    return isinstance(value, Sequence) and not isinstance(value, str) and bool(value) and isinstance(value[0], Mapping)

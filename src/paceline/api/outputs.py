@@ -1,0 +1,72 @@
+"""What a request returns."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+FinishReasonName = Literal["stop", "length", "error", "abort"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of the prompt and of the answer. The token that ended the answer counts, though it has no text."""
+
+    prompt_tokens: int
+    completion_tokens: int
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Wall-clock seconds. Prefill lasts from the request's first step to its first token, decoding from there to its last.
+
+    `tokens_per_second` is that of decoding, the first token not counted; None where there was no second one.
+    """
+
+    prefill_seconds: float
+    decode_seconds: float
+    tokens_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationSummary:
+    """Speculation over the decode steps of a request; the definitions are `paceline.telemetry.SpeculationStats`'s.
+
+    `mean_acceptance_length` is tokens per target forward, the bonus token included: 1.0 is plain decoding, None means that
+    there was no decode step. `draft_acceptance_rate` is None where nothing was drafted.
+    """
+
+    mean_acceptance_length: float | None
+    draft_acceptance_rate: float | None
+    num_drafts: int
+    num_draft_tokens: int
+    num_accepted_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of an answer, in order. `is_draft`: its tokens were accepted draft tokens, not the target's own.
+
+    `text` may be empty, and the text of a token may come with the next one: a character is never split.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    is_draft: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutput:
+    """An answer. `finish_reason` is "stop" (end of text, end of turn or a stop token), "length" (`max_tokens` or the
+    capacity), "error" (the model computed something that is no number; the text before it stands) or "abort".
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: FinishReasonName
+    prompt_token_ids: tuple[int, ...]
+    usage: Usage
+    timing: Timing
+    speculation: SpeculationSummary

@@ -1,0 +1,71 @@
+"""How a user asks for speculation: which proposer, and how many draft tokens for each step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import Any, Self
+
+from paceline.controller import OFF, Controller, create_controller
+from paceline.errors import UsageError
+from paceline.proposers import PROPOSERS, Proposer, create_proposer
+
+DEFAULT_NUM_SPECULATIVE_TOKENS = 4
+MAX_SPECULATIVE_TOKENS = 15  # with the token that they follow, the 16 rows that one pass over the weights serves
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """`proposer`: "off" or a registered proposer. `options` go to the proposer. Raises UsageError for what is unknown.
+
+    The text is the same whatever is chosen here; only its speed changes.
+    """
+
+    proposer: str = OFF
+    num_speculative_tokens: int = DEFAULT_NUM_SPECULATIVE_TOKENS
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        number = self.num_speculative_tokens
+        if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= MAX_SPECULATIVE_TOKENS:
+            raise UsageError(
+                f"num_speculative_tokens is {number!r}; expected an integer from 1 to {MAX_SPECULATIVE_TOKENS}, "
+                f"or the proposer {OFF!r}"
+            )
+        if self.proposer == OFF:
+            if self.options:
+                raise UsageError(f"the proposer {OFF!r} has no options; got {', '.join(map(repr, self.options))}")
+        elif self.proposer not in PROPOSERS:
+            names = ", ".join([OFF, *PROPOSERS])
+            raise UsageError(f"unknown proposer {self.proposer!r}; choose from {names}")
+
+    @classmethod
+    def of(cls, value: "Speculation | Mapping[str, Any] | str | None") -> Self:
+        """From what `LLM` accepts: None, a proposer's name, a mapping of this class's fields, or an instance."""
+        if value is None:
+            return cls()
+        if isinstance(value, str):
+            return cls(proposer=value)
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, Mapping):
+            raise UsageError(f"speculation is {value!r}; expected None, a proposer's name, a mapping or Speculation")
+        known = [f.name for f in fields(cls)]
+        for key in value:
+            if key not in known:
+                close = get_close_matches(str(key), known, n=1)
+                raise UsageError(f"speculation has no field {key!r}; {_hint(close, known)}")
+        return cls(**value)
+
+    def create(self) -> tuple[Controller, list[Proposer]]:
+        """A controller and the proposers that it plans for."""
+        if self.proposer == OFF:
+            return create_controller(OFF), []
+        proposer = create_proposer(self.proposer, **self.options)
+        controller = create_controller(
+            "fixed", proposer=self.proposer, num_speculative_tokens=self.num_speculative_tokens
+        )
+        return controller, [proposer]
+
+
+def _hint(close: list[str], known: list[str]) -> str:
+    return f"did you mean {close[0]!r}?" if close else f"it has {', '.join(known)}"

@@ -1,0 +1,154 @@
+"""Llama-family files: the numbers of the architecture, checked against each other and against every tensor's shape.
+
+What this module lets through, a runtime can load without a second look.
+"""
+
+import math
+
+from paceline.errors import ModelFormatError, UnsupportedModelError
+from paceline.models.base import ModelConfig, TensorType
+from paceline.models.gguf import GGUFFile
+
+_ARCHITECTURE = "llama"
+_MAX_SIZE = 1 << 24  # of any one number: far above every real model, far below what overflows downstream
+EMBEDDING = "token_embd.weight"
+HEAD = "output.weight"
+FINAL_NORM = "output_norm.weight"
+
+
+def read_config(file: GGUFFile) -> ModelConfig:
+    """Read and check the configuration.
+
+    Raises `UnsupportedModelError` for what this version cannot run and `ModelFormatError` for numbers that contradict
+    each other or the tensors.
+    """
+    _check_features(file)
+    config = _read_numbers(file)
+    _check_numbers(file, config)
+    _check_tensors(file, config)
+    return config
+
+
+def layer_tensors(config: ModelConfig, layer: int) -> dict[str, tuple[int, ...]]:
+    """Names and row-major shapes of one layer's tensors."""
+    hidden, intermediate = config.hidden_size, config.intermediate_size
+    query_size = config.num_heads * config.head_dim
+    kv_size = config.num_kv_heads * config.head_dim
+    shapes: dict[str, tuple[int, ...]] = {
+        "attn_norm": (hidden,),
+        "attn_q": (query_size, hidden),
+        "attn_k": (kv_size, hidden),
+        "attn_v": (kv_size, hidden),
+        "attn_output": (hidden, query_size),
+        "ffn_norm": (hidden,),
+        "ffn_gate": (intermediate, hidden),
+        "ffn_up": (intermediate, hidden),
+        "ffn_down": (hidden, intermediate),
+    }
+    return {f"blk.{layer}.{name}.weight": shape for name, shape in shapes.items()}
+
+
+def _unsupported(file: GGUFFile, what: str) -> UnsupportedModelError:
+    return UnsupportedModelError(f"{file.path}: {what}; choose another model")
+
+
+def _check_features(file: GGUFFile) -> None:
+    metadata = file.metadata
+    architecture = metadata.string("general.architecture")
+    if architecture != _ARCHITECTURE:
+        raise _unsupported(file, f"architecture {architecture!r} is not supported, only {_ARCHITECTURE!r} is")
+    if metadata.integer("split.count", 1) > 1:
+        raise _unsupported(file, "this is one part of a split model, only whole files are read")
+    if metadata.integer("llama.expert_count", 0) > 0:
+        raise _unsupported(file, "mixtures of experts (llama.expert_count) are not supported")
+    scaling = metadata.string("llama.rope.scaling.type", "none")
+    factor = metadata.number("llama.rope.scaling.factor", 1.0)
+    linear = metadata.number("llama.rope.scale_linear", 1.0)
+    if scaling != "none" or factor not in (0.0, 1.0) or linear != 1.0 or "rope_freqs.weight" in file.tensors:
+        raise _unsupported(file, f"rope scaling ({scaling!r}) is not supported")
+    if metadata.integer("llama.attention.sliding_window", 0) > 0:
+        raise _unsupported(file, "sliding-window attention is not supported")
+    biases = [name for name in file.tensors if name.endswith(".bias")]
+    if biases:
+        raise _unsupported(file, f"bias tensors ({biases[0]}) are not supported")
+
+
+def _read_numbers(file: GGUFFile) -> ModelConfig:
+    metadata = file.metadata
+
+    def size(key: str, default: int | None = None) -> int:
+        value = metadata.integer(f"llama.{key}", default)
+        if not 1 <= value <= _MAX_SIZE:
+            raise ModelFormatError(f"{file.path}: llama.{key} is {value}, expected 1 to {_MAX_SIZE}")
+        return value
+
+    hidden_size, num_heads = size("embedding_length"), size("attention.head_count")
+    head_dim = size("attention.key_length", max(hidden_size // num_heads, 1))
+    if size("attention.value_length", head_dim) != head_dim:
+        raise _unsupported(file, "value heads of another width than key heads are not supported")
+    if EMBEDDING not in file.tensors:
+        raise ModelFormatError(f"{file.path}: tensor {EMBEDDING!r} is missing; convert the model again")
+    return ModelConfig(
+        architecture=_ARCHITECTURE,
+        num_layers=size("block_count"),
+        hidden_size=hidden_size,
+        intermediate_size=size("feed_forward_length"),
+        num_heads=num_heads,
+        num_kv_heads=size("attention.head_count_kv", num_heads),
+        head_dim=head_dim,
+        vocab_size=size("vocab_size", file.tensors[EMBEDDING].shape[0]),
+        context_length=size("context_length"),
+        rope_theta=metadata.number("llama.rope.freq_base", 10000.0),
+        rope_dim=size("rope.dimension_count", head_dim),
+        rms_norm_eps=metadata.number("llama.attention.layer_norm_rms_epsilon"),
+        is_head_tied=HEAD not in file.tensors,
+    )
+
+
+def _check_numbers(file: GGUFFile, config: ModelConfig) -> None:
+    heads, kv_heads, head_dim = config.num_heads, config.num_kv_heads, config.head_dim
+    has_key_length = "llama.attention.key_length" in file.metadata
+    num_tokens = len(file.metadata.strings("tokenizer.ggml.tokens"))
+    checks = {
+        f"{heads} heads do not divide the hidden size {config.hidden_size}": (
+            has_key_length or config.hidden_size % heads == 0
+        ),
+        f"{kv_heads} key/value heads do not divide {heads} heads": heads % kv_heads == 0,
+        f"the head width {head_dim} is odd": head_dim % 2 == 0,
+        f"rope.dimension_count {config.rope_dim} is odd or above the head width {head_dim}": (
+            config.rope_dim % 2 == 0 and config.rope_dim <= head_dim
+        ),
+        f"rope.freq_base {config.rope_theta} is not a positive number": (
+            math.isfinite(config.rope_theta) and config.rope_theta > 0
+        ),
+        f"layer_norm_rms_epsilon {config.rms_norm_eps} is not between 0 and 1": 0 <= config.rms_norm_eps < 1,
+        f"the vocabulary has {num_tokens} tokens for {config.vocab_size} embedding rows": (
+            1 <= num_tokens <= config.vocab_size
+        ),
+    }
+    for problem, is_sound in checks.items():
+        if not is_sound:
+            raise ModelFormatError(f"{file.path}: {problem}; convert the model again")
+
+
+def _check_tensors(file: GGUFFile, config: ModelConfig) -> None:
+    if config.num_layers > len(file.tensors):  # before a loop over a count that the file only claims
+        raise ModelFormatError(f"{file.path}: {config.num_layers} layers, but only {len(file.tensors)} tensors")
+    matrix = (config.vocab_size, config.hidden_size)
+    expected: dict[str, tuple[int, ...]] = {EMBEDDING: matrix, FINAL_NORM: (config.hidden_size,)}
+    if not config.is_head_tied:
+        expected[HEAD] = matrix
+    for layer in range(config.num_layers):
+        expected |= layer_tensors(config, layer)
+    for name, shape in expected.items():
+        _check_tensor(file, name, shape)
+
+
+def _check_tensor(file: GGUFFile, name: str, shape: tuple[int, ...]) -> None:
+    info = file.tensors.get(name)
+    if info is None:
+        raise ModelFormatError(f"{file.path}: tensor {name!r} is missing; convert the model again")
+    if info.shape != shape:
+        raise ModelFormatError(f"{file.path}: tensor {name!r} has shape {info.shape}, expected {shape}")
+    if len(shape) == 1 and info.type is not TensorType.F32:
+        raise UnsupportedModelError(f"{file.path}: norm {name!r} has type {info.type.name}, only F32 is supported")

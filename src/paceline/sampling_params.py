@@ -1,0 +1,47 @@
+"""How the text of one request is to be chosen and where it ends. Holds only what this version honours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.errors import UsageError
+
+DEFAULT_MAX_TOKENS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """`max_tokens`: the most tokens to generate, at least 1; None means until the model's capacity.
+
+    `temperature`: 0 takes the most likely token at every position; this version has no other.
+
+    `stop_token_ids`: generation ends with the first of these, which is the last token of the result. The model's own
+    end-of-text tokens end it too unless `ignore_eos`.
+
+    Raises UsageError for a value out of range.
+    """
+
+    max_tokens: int | None = DEFAULT_MAX_TOKENS
+    temperature: float = 0.0
+    stop_token_ids: Sequence[int] = ()
+    ignore_eos: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_tokens is not None and not _is_integer_from(self.max_tokens, 1):
+            raise UsageError(f"max_tokens is {self.max_tokens!r}; expected None or an integer of at least 1")
+        if isinstance(self.temperature, bool) or not isinstance(self.temperature, int | float) or self.temperature != 0:
+            raise UsageError(
+                f"temperature is {self.temperature!r}; this version allows only 0, the most likely token at every "
+                "position"
+            )
+        if not isinstance(self.ignore_eos, bool):
+            raise UsageError(f"ignore_eos is {self.ignore_eos!r}; expected True or False")
+        if isinstance(self.stop_token_ids, str) or not isinstance(self.stop_token_ids, Sequence):
+            raise UsageError(f"stop_token_ids is {self.stop_token_ids!r}; expected a sequence of token ids")
+        for token in self.stop_token_ids:
+            if not _is_integer_from(token, 0):
+                raise UsageError(f"stop_token_ids holds {token!r}; expected token ids, integers of at least 0")
+        object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))  # a value: hashable, never changed
+
+
+def _is_integer_from(value: object, lowest: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= lowest

@@ -1,0 +1,24 @@
+"""What tests of models, proposers, controllers and caches need, ours and other people's: nothing here needs weights."""
+
+from paceline.testing.contracts import RuntimeSizes, check_cache, check_equal_runtimes, check_proposer, check_runtime
+from paceline.testing.scripted_controller import ScriptedController
+from paceline.testing.scripted_proposer import ScriptedDraft, ScriptedProposer
+from paceline.testing.table_model import CorruptCacheError, TableModel
+from paceline.testing.tables import LogitsTable, decode_plainly, explicit_table, seeded_table
+
+__all__ = [
+    "CorruptCacheError",
+    "LogitsTable",
+    "RuntimeSizes",
+    "ScriptedController",
+    "ScriptedDraft",
+    "ScriptedProposer",
+    "TableModel",
+    "check_cache",
+    "check_equal_runtimes",
+    "check_proposer",
+    "check_runtime",
+    "decode_plainly",
+    "explicit_table",
+    "seeded_table",
+]

@@ -1,0 +1,112 @@
+"""Chat encoding: special tokens come from the template alone, and otherwise nothing differs from ordinary rendering."""
+
+from pathlib import Path
+
+import pytest
+from gguf_files import CHAT_TEMPLATE
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from paceline.errors import UsageError
+from paceline.models import ChatTemplate, GGUFFile, Message, Tokenizer, encode_chat
+
+NAMES = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+SHARDS = ["<", "<|", "<|im_", "<|im_end|", "|im_end|>", "end|>", "|>", ">", "im_end", "e", "|", " ", "\n", "\U000f0000"]
+CONTENT = st.lists(st.sampled_from(NAMES + SHARDS) | st.text(st.characters(exclude_categories=["Cs"])), max_size=6).map(
+    "".join
+)
+TRIMMING = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}"
+STRIPPING = "{% for m in messages %}<|im_start|>{{ m['content'].strip('\n') }}<|im_end|>{% endfor %}"
+BARE = "{% for m in messages %}{{ m.content }}{% endfor %}"
+TIGHT = "<{% for m in messages %}|im_{{ m.content }}|>{% endfor %}"
+QUOTING = "{% for m in messages %}{{ m.content | tojson }}<|im_end|>{% endfor %}"
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_llama_path: Path) -> Tokenizer:
+    with GGUFFile.open(tiny_llama_path) as file:
+        return Tokenizer.from_gguf(file)
+
+
+def users(*contents: str) -> list[Message]:
+    return [{"role": "user", "content": content} for content in contents]
+
+
+def own_special_tokens(tokenizer: Tokenizer, template: ChatTemplate, num_messages: int) -> list[int]:
+    rendered = template.render(users(*["x"] * num_messages))
+    return [i for i in tokenizer.encode(rendered, allow_special=True) if tokenizer.is_special(i)]
+
+
+@settings(deadline=None, max_examples=400)
+@given(
+    contents=st.lists(CONTENT, min_size=1, max_size=3),
+    source=st.sampled_from([CHAT_TEMPLATE, TRIMMING, STRIPPING, BARE, TIGHT, QUOTING]),
+)
+@example(contents=["<|im_", "end|>"], source=BARE)
+@example(contents=["<", "|im_end|", ">"], source=BARE)
+@example(contents=["<|im_<|im_end|>"], source=CHAT_TEMPLATE)
+@example(contents=["  <|im_end|>  "], source=TRIMMING)
+@example(contents=["end"], source=TIGHT)
+@example(contents=["<|im_end|>"], source=QUOTING)
+def test_contents_never_become_special_tokens(tokenizer: Tokenizer, contents: list[str], source: str) -> None:
+    template = ChatTemplate(source)
+    ids = encode_chat(tokenizer, template, users(*contents))
+    special = [i for i in ids if tokenizer.is_special(i)]
+    assert special == own_special_tokens(tokenizer, template, len(contents))
+    assert tokenizer.decode(ids, skip_special=False) == template.render(users(*contents))
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    contents=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="|")), min_size=1, max_size=3
+    ),
+    source=st.sampled_from([CHAT_TEMPLATE, TRIMMING, STRIPPING, BARE, QUOTING]),
+)
+def test_ordinary_contents_get_the_ids_of_an_ordinary_rendering(
+    tokenizer: Tokenizer, contents: list[str], source: str
+) -> None:
+    template = ChatTemplate(source)
+    expected = tokenizer.encode(template.render(users(*contents)), allow_special=True)
+    assert encode_chat(tokenizer, template, users(*contents)) == expected
+
+
+def test_merges_reach_across_the_border_of_a_content(tokenizer: Tokenizer) -> None:
+    template = ChatTemplate("the {{ messages[0].content }} world")
+    ids = encode_chat(tokenizer, template, users("hello"))
+    assert ids == tokenizer.encode("the hello world")
+    broken = encode_chat(tokenizer, template, users("hello<|im_end|>"))
+    assert broken == tokenizer.encode("the hello<|im_end|> world")
+
+
+def test_templates_that_look_at_contents_still_see_them(tokenizer: Tokenizer) -> None:
+    source = "{% if '</think>' in messages[0].content %}{{ messages[0].content.split('</think>')[-1] }}{% endif %}"
+    template = ChatTemplate(source)
+    assert encode_chat(tokenizer, template, users("a</think>b")) == tokenizer.encode("b")
+
+
+def test_the_generation_prompt_is_optional(tokenizer: Tokenizer) -> None:
+    template = ChatTemplate(CHAT_TEMPLATE)
+    with_prompt = encode_chat(tokenizer, template, users("hi"))
+    without = encode_chat(tokenizer, template, users("hi"), add_generation_prompt=False)
+    assert with_prompt == [*without, 1, *tokenizer.encode("assistant\n")]
+
+
+def test_beginning_of_sequence_is_not_doubled() -> None:
+    bos_first = Tokenizer(["<s>", "h"], [3, 1], lambda text: [1] * len(text), bos_id=0, add_bos=True)
+    for source in ("{{ messages[0].content }}", "<s>{{ messages[0].content }}"):
+        assert encode_chat(bos_first, ChatTemplate(source), users("h")) == [0, 1]
+
+
+def test_a_special_token_of_one_character_is_kept_out_too() -> None:
+    letters = ["#", "a"]
+    tokenizer = Tokenizer([*letters, "#plain"], [3, 1, 1], lambda text: [1 if c == "a" else 2 for c in text])
+    assert encode_chat(tokenizer, ChatTemplate("#{{ messages[0].content }}#"), users("a#a")) == [0, 1, 2, 1, 0]
+
+
+def test_errors_come_through(tokenizer: Tokenizer) -> None:
+    template = ChatTemplate(CHAT_TEMPLATE)
+    with pytest.raises(UsageError, match="no messages"):
+        encode_chat(tokenizer, template, [])
+    with pytest.raises(UsageError, match="lone surrogate"):
+        encode_chat(tokenizer, template, users("\ud800"))

@@ -1,0 +1,99 @@
+"""The native forward against the plain float32 NumPy forward, on tiny random files of every tensor type."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy_llama
+import pytest
+from gguf_files import write_tiny_llama
+
+from paceline.models import GGUFFile
+from paceline.runtime.base import Segment
+from paceline.runtime.native import NativeOptions, NativeRuntime
+
+# Relative to the largest logit of the reference. Float weights meet unquantised activations, so only the rounding of
+# keys and values to float16 (2^-11 of each) and the order of sums differ. Quantised weights meet activations rounded to
+# 8 bit in groups of 32: each product is off by up to 1/254 of its group's largest input, and two layers pass that on.
+TOLERANCE = {"F32": 2e-3, "F16": 2e-3, "Q4_0": 3e-2, "Q4_1": 3e-2, "Q8_0": 3e-2}
+ISAS = ("auto", "portable")
+TOKENS = [5, 17, 300, 2, 88, 88, 261, 40, 7, 199, 3, 3, 120, 64, 255, 31, 8, 301, 19, 77]
+
+
+def relative_error(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("is_head_tied", [True, False])
+@pytest.mark.parametrize("tensor_type", sorted(TOLERANCE))
+def test_forward_equals_numpy(tmp_path: Path, tensor_type: str, is_head_tied: bool, isa: str) -> None:
+    tensors = write_tiny_llama(tmp_path / "m.gguf", tensor_type=tensor_type, is_head_tied=is_head_tied)
+    with GGUFFile.open(tmp_path / "m.gguf") as file:
+        runtime = NativeRuntime.load(file, NativeOptions(isa=isa, num_threads=2))
+    rows = tuple(range(len(TOKENS)))
+    segment = Segment(0, 0, (3, 1), tuple(TOKENS), logits_rows=rows, hidden_layers=(0, 1, 2))
+    scores = runtime.forward([segment])
+    logits, hidden = numpy_llama.forward(runtime.config, tensors, TOKENS)
+    tolerance = TOLERANCE[tensor_type]
+    assert scores.rows == tuple((0, row) for row in rows)
+    assert relative_error(scores.logits[:, : runtime.info.vocab_size], logits) < tolerance
+    assert scores.hidden is not None
+    np.testing.assert_array_equal(scores.hidden[:, 0], hidden[0])  # the embedding is looked up, not computed
+    for layer in (1, 2):
+        assert relative_error(scores.hidden[:, layer], hidden[layer]) < tolerance
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_mixed_types_and_odd_sizes(tmp_path: Path, isa: str) -> None:
+    """A Q8_0 head over Q4_1 layers, a vocabulary that is no multiple of 8, one head per key/value head, one layer."""
+    tensors = write_tiny_llama(
+        tmp_path / "m.gguf",
+        head_type="Q8_0",
+        vocab_size=323,
+        num_heads=4,
+        num_kv_heads=4,
+        num_layers=1,
+        intermediate_size=320,
+        seed=3,
+    )
+    with GGUFFile.open(tmp_path / "m.gguf") as file:
+        runtime = NativeRuntime.load(file, NativeOptions(isa=isa, num_threads=1))
+    assert runtime.info.padded_vocab_size == 328
+    segment = Segment(0, 0, (0, 1), tuple(TOKENS), logits_rows=(len(TOKENS) - 1,))
+    found = runtime.forward([segment]).logits
+    logits, _ = numpy_llama.forward(runtime.config, tensors, TOKENS)
+    assert found.shape == (1, 328)
+    assert relative_error(found[:, :323], logits[-1:]) < TOLERANCE["Q4_1"]
+
+
+def test_tree_sees_ancestors_only(tmp_path: Path) -> None:
+    """A tree against NumPy with an explicit mask: siblings share a position and do not see each other."""
+    tensors = write_tiny_llama(tmp_path / "m.gguf", tensor_type="F32")
+    with GGUFFile.open(tmp_path / "m.gguf") as file:
+        runtime = NativeRuntime.load(file, NativeOptions(num_threads=2))
+    run, tree, parents = TOKENS[:14], TOKENS[14:20], (13, 13, 14, 15, 15, 17)
+    segment = Segment(0, 0, (0, 1), tuple(run + tree), parents, logits_rows=tuple(range(20)))
+    visible = np.zeros((20, 20), bool)
+    for row in range(20):
+        visible[row, segment.path_to(row)] = True
+    found = runtime.forward([segment]).logits
+    logits, _ = numpy_llama.forward(runtime.config, tensors, run + tree, segment.positions(), visible)
+    assert relative_error(found[:, : runtime.info.vocab_size], logits) < TOLERANCE["F32"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("tensor_type", ["F32", "Q4_1"])
+@pytest.mark.parametrize("isa", ISAS)
+def test_faulty_weight_shows_in_the_logits(tmp_path: Path, tensor_type: str, value: float, isa: str) -> None:
+    """A number that is not finite must not be hidden by the quantisation of the activations behind it."""
+    path = tmp_path / "m.gguf"
+    write_tiny_llama(path, tensor_type=tensor_type)
+    with GGUFFile.open(path) as file:
+        norm = file.tensors["blk.0.ffn_norm.weight"]
+    with path.open("r+b") as raw:
+        raw.seek(norm.offset + 7 * 4)
+        raw.write(np.float32(value).tobytes())
+    with GGUFFile.open(path) as file:
+        runtime = NativeRuntime.load(file, NativeOptions(isa=isa))
+    logits = runtime.forward([Segment(0, 0, (0,), (1, 2, 3), logits_rows=(2,))]).logits
+    assert not np.isfinite(logits).all()
