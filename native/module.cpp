@@ -94,6 +94,7 @@ void bind_decoder(nb::module_& m) {
       .def("copy_page", [](Decoder& d, int source, int destination) { d.store().copy_page(source, destination); },
            "source"_a, "destination"_a)
       .def("fill_pages", [](Decoder& d, const std::vector<int>& pages) { d.store().fill(pages); }, "pages"_a)
+      .def("poison_pages", [](Decoder& d, const std::vector<int>& pages) { d.store().poison(pages); }, "pages"_a)
       .def("read_bandwidth", [](Decoder& d, std::size_t bytes, int repeats) {
              return read_bandwidth(d.pool(), d.kernels(), bytes, repeats);
            }, "bytes"_a, "repeats"_a, nb::call_guard<nb::gil_scoped_release>())

@@ -42,7 +42,7 @@ def forward(
     positions: list[int] | None = None,
     visible: NDArray[np.bool_] | None = None,
 ) -> tuple[Floats, list[Floats]]:
-    """Logits [rows, vocabulary] and the hidden states after the embedding and each layer. Causal unless told otherwise."""
+    """Logits [rows, vocabulary], and the hidden states after the embedding and each layer. Causal by default."""
     rows = len(tokens)
     where = np.arange(rows) if positions is None else np.array(positions)
     mask = np.tril(np.ones((rows, rows), bool)) if visible is None else visible

@@ -85,32 +85,56 @@ struct Isa {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), _mm256_permutevar8x32_epi32(packed, order));
   }
 
-  static void unpack(const std::uint8_t* plane, Codes& out) {
+  // low = ((x + 8) mod 16) - 8; high = floor((x + 8) / 16). The latter takes 9 bits: with a = x + 128 it is
+  // floor((a + 8) / 16) - 8, and the rounded average of a and 7 is floor((a + 8) / 2) without overflow.
+  static void split_codes(const std::int8_t* codes, std::int8_t* high, std::int8_t* low) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
+    const __m256i eight = _mm256_set1_epi8(8);
+    const __m256i lows = _mm256_sub_epi8(_mm256_and_si256(_mm256_add_epi8(x, eight), _mm256_set1_epi8(15)), eight);
+    const __m256i a = _mm256_xor_si256(x, _mm256_set1_epi8(static_cast<char>(128)));
+    const __m256i halved = _mm256_avg_epu8(a, _mm256_set1_epi8(7));
+    const __m256i highs = _mm256_sub_epi8(_mm256_and_si256(_mm256_srli_epi16(halved, 3), _mm256_set1_epi8(31)), eight);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(low), lows);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(high), highs);
+  }
+
+  static void load_nibbles(const std::uint8_t* bytes, Codes& out) {
     const __m256i low = _mm256_set1_epi8(15);
     for (int j = 0; j < 4; ++j) {
-      const __m256i both = _mm256_load_si256(reinterpret_cast<const __m256i*>(plane + 32 * j));
+      const __m256i both = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes + 32 * j));
       out[j] = _mm256_and_si256(both, low);
       out[4 + j] = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
     }
   }
-  // Codes are at most 15, inputs at most 127 in magnitude: eight pair sums stay within 8 * 2 * 15 * 127 = 30480 < 2^15.
+  static void load_bytes(const std::uint8_t* bytes, Codes& out) {
+    for (int j = 0; j < 8; ++j) out[j] = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes + 32 * j));
+  }
+  // Weights are at most 15, inputs at most 127 in magnitude: eight pair sums stay within 8 * 2 * 15 * 127 = 30480 < 2^15.
   static I8 dot(const Codes& w, const std::int8_t* x) {
-    __m256i sums = pair_sums(w[0], x);
-    for (int j = 1; j < 8; ++j) sums = _mm256_add_epi16(sums, pair_sums(w[j], x + 4 * j));
-    return _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+    return _mm256_madd_epi16(sum_of_pairs(w, x), _mm256_set1_epi16(1));
+  }
+  // The sum with codes 16 * high + low. Weights are at most 255, the parts at most 8 in magnitude: eight pair sums stay
+  // within 8 * 2 * 255 * 8 = 32640 < 2^15.
+  static I8 dot16(const Codes& w, const std::int8_t* high, const std::int8_t* low) {
+    return add(_mm256_madd_epi16(sum_of_pairs(w, high), _mm256_set1_epi16(16)),
+               _mm256_madd_epi16(sum_of_pairs(w, low), _mm256_set1_epi16(1)));
   }
   static I8 add(I8 a, I8 b) { return _mm256_add_epi32(a, b); }
-  static I8 times16(I8 a) { return _mm256_slli_epi32(a, 4); }
   static F8 to_float(I8 a) { return _mm256_cvtepi32_ps(a); }
 
   static I8 load_ints(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 
  private:
-  static __m256i pair_sums(__m256i codes, const std::int8_t* x) {
+  static __m256i pairs(__m256i codes, const std::int8_t* x) {
     std::int32_t four;
     __builtin_memcpy(&four, x, 4);
     return _mm256_maddubs_epi16(codes, _mm256_set1_epi32(four));
+  }
+  static __m256i sum_of_pairs(const Codes& w, const std::int8_t* x) {
+    __m256i sums = pairs(w[0], x);
+    for (int j = 1; j < 8; ++j) sums = _mm256_add_epi16(sums, pairs(w[j], x + 4 * j));
+    return sums;
   }
   static std::int32_t sum_of(__m256i a) {
     __m128i s = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));

@@ -13,7 +13,7 @@ struct Isa {
   struct I8 {
     std::int32_t v[8];
   };
-  using Codes = std::uint8_t[8][32];  // [column / 4][4 * row + column % 4]
+  using Codes = std::uint8_t[8][32];  // entry [j][4 * row + i] belongs to column 4 * j + i
 
   static F8 splat(float x) { return {x, x, x, x, x, x, x, x}; }
   static I8 splat(std::int32_t x) { return {x, x, x, x, x, x, x, x}; }
@@ -86,14 +86,22 @@ struct Isa {
     }
   }
 
-  static void unpack(const std::uint8_t* plane, Codes& out) {
+  static void split_codes(const std::int8_t* codes, std::int8_t* high, std::int8_t* low) {
+    for (int i = 0; i < kGroup; ++i) {
+      low[i] = static_cast<std::int8_t>(((codes[i] + 8) & 15) - 8);
+      high[i] = static_cast<std::int8_t>((codes[i] - low[i]) / 16);
+    }
+  }
+
+  static void load_nibbles(const std::uint8_t* bytes, Codes& out) {
     for (int j = 0; j < 4; ++j) {
       for (int i = 0; i < 32; ++i) {
-        out[j][i] = plane[32 * j + i] & 15;
-        out[4 + j][i] = plane[32 * j + i] >> 4;
+        out[j][i] = bytes[32 * j + i] & 15;
+        out[4 + j][i] = bytes[32 * j + i] >> 4;
       }
     }
   }
+  static void load_bytes(const std::uint8_t* bytes, Codes& out) { __builtin_memcpy(out, bytes, sizeof out); }
   static I8 dot(const Codes& w, const std::int8_t* x) {
     I8 out = splat(std::int32_t{0});
     for (int j = 0; j < 8; ++j) {
@@ -103,14 +111,16 @@ struct Isa {
     }
     return out;
   }
+  // The sum with codes 16 * high + low.
+  static I8 dot16(const Codes& w, const std::int8_t* high, const std::int8_t* low) {
+    const I8 h = dot(w, high);
+    I8 out = dot(w, low);
+    for (int r = 0; r < 8; ++r) out.v[r] += 16 * h.v[r];
+    return out;
+  }
   static I8 add(const I8& a, const I8& b) {
     I8 out;
     for (int i = 0; i < 8; ++i) out.v[i] = a.v[i] + b.v[i];
-    return out;
-  }
-  static I8 times16(const I8& a) {
-    I8 out;
-    for (int i = 0; i < 8; ++i) out.v[i] = a.v[i] * 16;
     return out;
   }
   static F8 to_float(const I8& a) { return each([&](int i) { return static_cast<float>(a.v[i]); }); }

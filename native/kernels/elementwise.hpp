@@ -71,6 +71,7 @@ void quantize(const Activations& x, int row, int first, int last) {
   for (int k = first; k < last; k += kGroup) {
     const std::size_t g = groups + k / kGroup;
     Isa::quantize_group(values + k, codes + k, x.scales + g, x.sums + g);
+    Isa::split_codes(codes + k, x.high + r * x.columns + k, x.low + r * x.columns + k);
     x.scaled_sums[g] = x.scales[g] * static_cast<float>(x.sums[g]);
   }
 }

@@ -15,11 +15,15 @@ namespace paceline {
 inline constexpr int kMaxRows = 16;   // rows that one pass over a weight block serves
 inline constexpr int kPageSize = 16;  // slots in a page; also the positions that attention scores at a time
 
-// Rows of inputs of a product, in float32 and quantised to 8 bits in groups of 32: value = scale * code.
+// Rows of inputs of a product, in float32 and quantised to 8 bits in groups of 32: value = scale * code. For 8-bit weights
+// each code is also there in two parts, code = 16 * high + low with high in [-8, 8] and low in [-8, 7], whose products with
+// 8-bit weights leave room to be added up in 16 bits.
 struct Activations {
-  int columns = 0;  // row stride of `values` and `codes`; `scales` and sums have columns / 32 a row
+  int columns = 0;  // row stride of `values` and the codes; `scales` and sums have columns / 32 a row
   float* values = nullptr;
   std::int8_t* codes = nullptr;
+  std::int8_t* high = nullptr;
+  std::int8_t* low = nullptr;
   float* scales = nullptr;
   std::int32_t* sums = nullptr;  // of the group's codes
   float* scaled_sums = nullptr;  // scale * sum

@@ -5,20 +5,39 @@
 
 namespace paceline::kernels {
 
-// One group's integer sums for `M` rows: sum over columns of code * input code, exact, with the type's offset removed.
+// What a pass reads of row m's inputs.
+struct InputRow {
+  const std::int8_t* codes;
+  const std::int8_t* high;
+  const std::int8_t* low;
+  const float* scales;
+  const std::int32_t* sums;
+  const float* scaled_sums;
+};
+
+static inline InputRow input_row(const Activations& x, std::size_t row) {
+  const std::size_t values = row * x.columns;
+  const std::size_t groups = row * (x.columns / kGroup);
+  return {x.codes + values,  x.high + values,  x.low + values,
+          x.scales + groups, x.sums + groups, x.scaled_sums + groups};
+}
+
+// One group's integer sums for M rows: over its columns, weight code * input code, exact, the type's offset removed.
 template <class Isa, WeightType kType, int M>
-inline void group_sums(const std::uint8_t* codes, const std::int8_t* const (&x)[M], const std::int32_t* const (&sums)[M],
-                       int group, typename Isa::I8 (&out)[M]) {
-  typename Isa::Codes plane;
-  Isa::unpack(codes, plane);
-  for (int m = 0; m < M; ++m) out[m] = Isa::dot(plane, x[m] + group * kGroup);
+inline void group_sums(const std::uint8_t* weights, const InputRow (&x)[M], int group, typename Isa::I8 (&out)[M]) {
+  typename Isa::Codes codes;
+  const int first = group * kGroup;
   if constexpr (kType == WeightType::kQ8_0) {
-    Isa::unpack(codes + kPlaneBytes, plane);
-    for (int m = 0; m < M; ++m) out[m] = Isa::add(out[m], Isa::times16(Isa::dot(plane, x[m] + group * kGroup)));
-  }
-  constexpr std::int32_t kOffset = kType == WeightType::kQ8_0 ? 128 : kType == WeightType::kQ4_0 ? 8 : 0;
-  if constexpr (kOffset != 0) {
-    for (int m = 0; m < M; ++m) out[m] = Isa::add(out[m], Isa::splat(-kOffset * sums[m][group]));
+    Isa::load_bytes(weights, codes);
+    for (int m = 0; m < M; ++m) {
+      out[m] = Isa::add(Isa::dot16(codes, x[m].high + first, x[m].low + first), Isa::splat(-128 * x[m].sums[group]));
+    }
+  } else {
+    Isa::load_nibbles(weights, codes);
+    for (int m = 0; m < M; ++m) {
+      out[m] = Isa::dot(codes, x[m].codes + first);
+      if constexpr (kType == WeightType::kQ4_0) out[m] = Isa::add(out[m], Isa::splat(-8 * x[m].sums[group]));
+    }
   }
 }
 
@@ -26,34 +45,26 @@ inline void group_sums(const std::uint8_t* codes, const std::int8_t* const (&x)[
 // Q4_1 acc = fma(m, scale * sum of codes, acc): the same operations in the same order for every M.
 template <class Isa, WeightType kType, int M>
 inline void multiply_block(const Product& p, const std::uint8_t* block, int row, float* out) {
-  const int groups = num_groups(p.weights);
-  const std::int8_t* x[M];
-  const float* scales[M];
-  const float* scaled_sums[M];
-  const std::int32_t* sums[M];
+  InputRow x[M];
   typename Isa::F8 acc[M];
   for (int m = 0; m < M; ++m) {
-    const std::size_t r = row + m;
-    x[m] = p.inputs.codes + r * p.inputs.columns;
-    scales[m] = p.inputs.scales + r * groups;
-    scaled_sums[m] = p.inputs.scaled_sums + r * groups;
-    sums[m] = p.inputs.sums + r * groups;
+    x[m] = input_row(p.inputs, row + m);
     acc[m] = Isa::zero();
   }
   const std::uint8_t* d = block + scale_offset(p.weights);
   const std::uint8_t* minima = block + minimum_offset(p.weights);
   constexpr std::size_t kCodeBytes = code_bytes(kType);
-  for (int group = 0; group < groups; ++group, block += kCodeBytes) {
+  for (int group = 0; group < num_groups(p.weights); ++group, block += kCodeBytes) {
     for (std::size_t line = 0; line < kCodeBytes; line += 64) Isa::prefetch(block + 2048 + line);
     typename Isa::I8 sum[M];
-    group_sums<Isa, kType, M>(block, x, sums, group, sum);
+    group_sums<Isa, kType, M>(block, x, group, sum);
     const auto scale = Isa::load_half(d + 2 * kBlockRows * group);
     for (int m = 0; m < M; ++m) {
-      acc[m] = Isa::fma(Isa::to_float(sum[m]), Isa::mul(scale, Isa::splat(scales[m][group])), acc[m]);
+      acc[m] = Isa::fma(Isa::to_float(sum[m]), Isa::mul(scale, Isa::splat(x[m].scales[group])), acc[m]);
     }
     if constexpr (kType == WeightType::kQ4_1) {
       const auto minimum = Isa::load_half(minima + 2 * kBlockRows * group);
-      for (int m = 0; m < M; ++m) acc[m] = Isa::fma(minimum, Isa::splat(scaled_sums[m][group]), acc[m]);
+      for (int m = 0; m < M; ++m) acc[m] = Isa::fma(minimum, Isa::splat(x[m].scaled_sums[group]), acc[m]);
     }
   }
   for (int m = 0; m < M; ++m) Isa::store(out + m * p.out_stride, acc[m]);

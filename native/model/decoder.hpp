@@ -107,7 +107,7 @@ class Decoder {
   struct ActivationBuffer {
     ActivationBuffer(int rows, int columns);
     AlignedBuffer<float> values, scales, scaled_sums;
-    AlignedBuffer<std::int8_t> codes;
+    AlignedBuffer<std::int8_t> codes, high, low;
     AlignedBuffer<std::int32_t> sums;
     Activations view;
   };

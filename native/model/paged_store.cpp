@@ -59,4 +59,11 @@ void PagedStore::fill(const std::vector<int>& pages) {
   }
 }
 
+void PagedStore::poison(const std::vector<int>& pages) {
+  for (const int index : pages) {
+    check_page(index);
+    std::memset(page(index), 0xff, page_halves() * sizeof(std::uint16_t));  // sign, all of the exponent and the mantissa
+  }
+}
+
 }  // namespace paceline

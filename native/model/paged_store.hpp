@@ -25,6 +25,8 @@ class PagedStore {
 
   // Fills pages with small reproducible numbers, so that timing reads real memory (untouched pages all map to one).
   void fill(const std::vector<int>& pages);
+  // Fills pages with NaN, so that reading what was never written cannot go unnoticed.
+  void poison(const std::vector<int>& pages);
 
  private:
   void check_page(int page) const;

@@ -26,23 +26,23 @@ float read_value(WeightType type, const std::uint8_t* values, std::size_t index)
   return value;
 }
 
-// The nibble of `column` (0..31) of block row `row` in a plane.
-int read_nibble(const std::uint8_t* plane, int row, int column) {
-  const int j = (column & 15) / 4;
-  const std::uint8_t byte = plane[32 * j + 4 * row + (column & 3)];
+// The 4-bit code of `column` (0..31) of block row `row` in a group.
+int read_nibble(const std::uint8_t* codes, int row, int column) {
+  const std::uint8_t byte = codes[(column & 15) / 4 * 32 + 4 * row + (column & 3)];
   return column < 16 ? byte & 15 : byte >> 4;
 }
 
 float read_weight(const MatrixView& view, const std::uint8_t* block, int row, int column) {
   const int group = column / kGroup;
-  const std::uint8_t* plane = block + group * code_bytes(view.type);
+  const int within = column % kGroup;
+  const std::uint8_t* codes = block + group * code_bytes(view.type);
   const float d = read_half(block + scale_offset(view), group * kBlockRows + row);
-  const int low = read_nibble(plane, row, column % kGroup);
   switch (view.type) {
-    case WeightType::kQ4_0: return d * static_cast<float>(low - 8);
+    case WeightType::kQ4_0: return d * static_cast<float>(read_nibble(codes, row, within) - 8);
     case WeightType::kQ4_1:
-      return d * static_cast<float>(low) + read_half(block + minimum_offset(view), group * kBlockRows + row);
-    default: return d * static_cast<float>(low + 16 * read_nibble(plane + kPlaneBytes, row, column % kGroup) - 128);
+      return d * static_cast<float>(read_nibble(codes, row, within)) +
+             read_half(block + minimum_offset(view), group * kBlockRows + row);
+    default: return d * static_cast<float>(codes[within / 4 * 32 + 4 * row + within % 4] - 128);
   }
 }
 

@@ -7,53 +7,29 @@
 namespace paceline {
 namespace {
 
-// The 32 codes of one group of one row, each as the unsigned number that the planes store.
-struct Codes {
-  std::uint8_t code[kGroup];
-};
-
-// GGUF Q4: byte i holds column i in the low nibble and column 16 + i in the high one.
-Codes read_q4(const std::uint8_t* bytes) {
-  Codes codes;
-  for (int i = 0; i < kGroup / 2; ++i) {
-    codes.code[i] = bytes[i] & 15;
-    codes.code[kGroup / 2 + i] = bytes[i] >> 4;
-  }
-  return codes;
+// Q4: a file keeps column i in the low nibble of byte i and column 16 + i in the high one, as blocks do.
+void pack_nibbles(const std::uint8_t* source, int row, std::uint8_t* codes) {
+  for (int j = 0; j < 4; ++j) std::memcpy(codes + 32 * j + 4 * row, source + 4 * j, 4);
 }
 
-Codes read_q8(const std::uint8_t* bytes) {
-  Codes codes;
-  for (int i = 0; i < kGroup; ++i) codes.code[i] = static_cast<std::uint8_t>(bytes[i] ^ 0x80u);  // c + 128
-  return codes;
-}
-
-// Writes bits [shift, shift + 4) of the codes of block row `row` into a plane.
-void write_plane(const Codes& codes, int row, int shift, std::uint8_t* plane) {
-  for (int j = 0; j < 4; ++j) {
-    for (int i = 0; i < 4; ++i) {
-      const unsigned low = (codes.code[4 * j + i] >> shift) & 15u;
-      const unsigned high = (codes.code[16 + 4 * j + i] >> shift) & 15u;
-      plane[32 * j + 4 * row + i] = static_cast<std::uint8_t>(low | (high << 4));
-    }
+void pack_bytes(const std::uint8_t* source, int row, std::uint8_t* codes) {
+  for (int j = 0; j < 8; ++j) {
+    for (int i = 0; i < 4; ++i) codes[32 * j + 4 * row + i] = source[4 * j + i] ^ 0x80u;  // two's complement c to c + 128
   }
 }
 
 // One group of one row. File order: Q4_0 d, codes; Q4_1 d, m, codes; Q8_0 d, codes.
 void pack_group(const MatrixView& view, const std::uint8_t* source, int row, int group, std::uint8_t* block) {
-  std::uint8_t* plane = block + group * code_bytes(view.type);
+  std::uint8_t* codes = block + group * code_bytes(view.type);
   const std::size_t half = std::size_t{2} * (group * kBlockRows + row);
   std::memcpy(block + scale_offset(view) + half, source, 2);
-  switch (view.type) {
-    case WeightType::kQ4_0: return write_plane(read_q4(source + 2), row, 0, plane);
-    case WeightType::kQ4_1:
-      std::memcpy(block + minimum_offset(view) + half, source + 2, 2);
-      return write_plane(read_q4(source + 4), row, 0, plane);
-    default: {  // Q8_0
-      const Codes codes = read_q8(source + 2);
-      write_plane(codes, row, 0, plane);
-      write_plane(codes, row, 4, plane + kPlaneBytes);
-    }
+  if (view.type == WeightType::kQ4_1) {
+    std::memcpy(block + minimum_offset(view) + half, source + 2, 2);
+    pack_nibbles(source + 4, row, codes);
+  } else if (view.type == WeightType::kQ4_0) {
+    pack_nibbles(source + 2, row, codes);
+  } else {  // Q8_0
+    pack_bytes(source + 2, row, codes);
   }
 }
 

@@ -7,9 +7,9 @@
 //   Q8_0         codes [groups][256 bytes], d [groups][8] float16
 //   F16, F32     values [columns][8]
 //
-// Within 128 bytes of codes, byte 32 j + 4 r + i holds, for block row r, column 4 j + i in the low nibble and column
-// 16 + 4 j + i in the high one, 0 <= j < 4. Q8_0 stores code + 128 as two such planes, low nibbles first, so that 8-bit
-// weights run through the 4-bit product twice, with 16 bits of headroom. The numbers are exactly the file's:
+// Within 128 bytes of 4-bit codes, byte 32 j + 4 r + i holds, for block row r, column 4 j + i in the low nibble and column
+// 16 + 4 j + i in the high one, 0 <= j < 4. Within 256 bytes of 8-bit codes, byte 32 j + 4 r + i holds column 4 j + i,
+// 0 <= j < 8, as code + 128. The numbers are exactly the file's:
 //   Q4_0 d (c - 8)   Q4_1 d c + m   Q8_0 d c
 //
 // This header is also read by units compiled for one processor only: everything in it is plain or has internal linkage.
@@ -24,14 +24,13 @@ enum class WeightType : int { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 
 
 inline constexpr int kBlockRows = 8;
 inline constexpr int kGroup = 32;
-inline constexpr int kPlaneBytes = kBlockRows * kGroup / 2;
 
 // Bytes of the codes of 8 rows of one group; 0 for the float types.
 static constexpr std::size_t code_bytes(WeightType type) {
   switch (type) {
     case WeightType::kQ4_0:
-    case WeightType::kQ4_1: return kPlaneBytes;
-    case WeightType::kQ8_0: return 2 * kPlaneBytes;
+    case WeightType::kQ4_1: return kBlockRows * kGroup / 2;
+    case WeightType::kQ8_0: return kBlockRows * kGroup;
     default: return 0;
   }
 }

@@ -13,6 +13,8 @@ from paceline.runtime import Runtime
 from paceline.sampling_params import SamplingParams
 from paceline.telemetry import StepRecord
 
+MAX_STEPS = 500
+
 
 @dataclass
 class Run:
@@ -55,6 +57,7 @@ def _run_one(
     )
     sequence = engine.add_request(Request(prompt, params))
     while engine.has_unfinished:
+        assert len(run.records) < MAX_STEPS, "the sequence does not end"
         for output in engine.step():
             assert output.sequence == sequence
             assert run.finish_reason is None

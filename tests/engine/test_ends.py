@@ -90,8 +90,8 @@ def test_stop_and_limit(run_one: RunOne, stop: int, limit: int) -> None:
     assert run.result == (list(range(4, 4 + min(num_to_stop, limit))), expected)
 
 
-def test_a_draft_never_outgrows_a_limit_unless_a_proposer_ignores_it() -> None:
-    """The room keeps drafts short, so only a stop trims; nothing behind it counts."""
+def test_tokens_behind_a_stop_count_nowhere() -> None:
+    """The target agreed with six draft tokens; the three that were emitted are all that counts."""
     engine_records = list[StepRecord]()
     engine = Engine(
         TableModel(counting, COUNTING),

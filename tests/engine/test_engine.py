@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paceline.acceptance import MatchRule
+from paceline.acceptance import MatchRule, Outcome, Verification
 from paceline.cache import IntegrityError
 from paceline.controller import Controller, FixedController, OffController, Plan, PlanEntry, SequenceView
 from paceline.engine import Engine, FinishReason, Request, StepOutput
@@ -40,11 +40,13 @@ def engine_of(runtime: TableModel | None = None, **options: object) -> Engine:
 
 def drain(engine: Engine) -> dict[int, list[int]]:
     tokens: dict[int, list[int]] = {}
-    while engine.has_unfinished:
+    for _ in range(500):
+        if not engine.has_unfinished:
+            return tokens
         for output in engine.step():
             tokens.setdefault(output.sequence, []).extend(output.tokens)
         engine.check_integrity()
-    return tokens
+    raise AssertionError("the sequences do not end")
 
 
 def test_first_come_first_served() -> None:
@@ -167,6 +169,26 @@ def test_request_chooses_its_own_draft_length() -> None:
     assert longest == [0, 2, 3]
 
 
+class Watching(MatchRule):
+    """Keeps the shapes of the logits that it is given."""
+
+    def __init__(self) -> None:
+        self.shapes = set[tuple[int, ...]]()
+
+    def accept(self, verification: Verification) -> Outcome:
+        self.shapes.add(verification.logits.shape)
+        return super().accept(verification)
+
+
+def test_rules_never_see_padding() -> None:
+    rule = Watching()
+    controller = FixedController("scripted", 2)
+    engine = Engine(TableModel(TABLE, 3, num_padding=4), controller, [ScriptedProposer(right)], rule)
+    engine.add_request(Request((0, 1), SamplingParams(7)))
+    drain(engine)
+    assert rule.shapes == {(1, 3), (3, 3)}
+
+
 class Needy(NgramProposer):
     capabilities = Capabilities(hidden_layers=(3,))
 
@@ -186,7 +208,7 @@ class HalfTree(ScriptedProposer):
         return [Draft(ask.sequence, (0, 1), (-1,), proposer="scripted") for ask in asks]
 
 
-class Greedy(OffController):
+class Overreaching(OffController):
     def plan(self, sequences: Sequence[SequenceView]) -> Plan:
         return Plan(tuple(PlanEntry(view.sequence, "scripted", view.room + 1, Reason.FIXED) for view in sequences))
 
@@ -197,7 +219,7 @@ class Greedy(OffController):
         (FixedController("scripted", 3), TooMany([]), RuntimeError, "answered .* with 4 tokens"),
         (FixedController("scripted", 3), WrongTree([]), ValueError, "names parent 0"),
         (FixedController("scripted", 3), HalfTree([]), RuntimeError, "1 parents for 2 tokens"),
-        (Greedy(), ScriptedProposer([]), RuntimeError, "does not answer"),
+        (Overreaching(), ScriptedProposer([]), RuntimeError, "does not answer"),
         (FixedController("other", 3), ScriptedProposer([]), UsageError, "chose the proposer 'other'; this engine has"),
     ],
 )

@@ -87,7 +87,7 @@ class LLM:
         return self._run([self._encode_chat(messages) for messages in _as_conversations(messages)], params)
 
     def stream(self, prompt: Prompt | Conversation, params: SamplingParams | None = None) -> Stream:
-        """The answer to one prompt, or one conversation, as it is written. Nothing is computed before it is iterated."""
+        """The answer to one prompt or conversation, as it is written. Nothing is computed before it is iterated."""
         ids = self._encode_any(prompt)
         sequence = self._add(ids, params)
         return Stream(self._collectors[sequence], self._step, lambda: self._abort(sequence))

@@ -20,7 +20,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Wall-clock seconds. Prefill lasts from the request's first step to its first token, decoding from there to its last.
+    """Wall-clock seconds: prefill from the request's first step to its first token, decoding from there to its last.
 
     `tokens_per_second` is that of decoding, the first token not counted; None where there was no second one.
     """
@@ -34,8 +34,8 @@ class Timing:
 class SpeculationSummary:
     """Speculation over the decode steps of a request; the definitions are `paceline.telemetry.SpeculationStats`'s.
 
-    `mean_acceptance_length` is tokens per target forward, the bonus token included: 1.0 is plain decoding, None means that
-    there was no decode step. `draft_acceptance_rate` is None where nothing was drafted.
+    `mean_acceptance_length` is tokens per target forward, the bonus token included: 1.0 is plain decoding, None means
+    that there was no decode step. `draft_acceptance_rate` is None where nothing was drafted.
     """
 
     mean_acceptance_length: float | None

@@ -11,8 +11,8 @@ from paceline.api.outputs import Piece, RequestOutput
 class Stream(Iterator[Piece]):
     """Iterate over it for the pieces of an answer, then ask for `output()`.
 
-    Leaving early is fine: `close`, the end of a `with` block or the loss of the last reference withdraws the request and
-    frees what it holds; `output()` is then the answer so far.
+    Leaving early is fine: `close`, the end of a `with` block or the loss of the last reference withdraws the request
+    and frees what it holds; `output()` is then the answer so far.
     """
 
     def __init__(self, collector: Collector, step: Callable[[], None], abort: Callable[[], None]) -> None:

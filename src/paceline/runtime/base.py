@@ -1,4 +1,4 @@
-"""The contract of a runtime: one target forward over any mixture of rows, over a store of pages that it does not manage.
+"""The contract of a runtime: one target forward over any mixture of rows, over pages that it does not manage.
 
 A runtime knows token ids, positions and slots. It knows no text, no request, no draft and no acceptance rule; which
 pages belong to whom is decided above it (`paceline.cache`).

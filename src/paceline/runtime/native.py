@@ -29,9 +29,9 @@ _SPARE_SLOTS = 64  # draft rows lie behind the newest position: at full capacity
 
 @dataclass(frozen=True, slots=True)
 class NativeOptions:
-    """`max_length` None means the model's context; `num_threads` None what the process may use. `num_pages` None holds
-    one sequence of `max_length`. `vocab_size` is the number of tokens that may be produced, where the file's embedding has
-    padding rows behind them. `isa` "portable" forces the plain C++ kernels.
+    """`max_length` None means the model's context; `num_threads` None what the process may use; `num_pages` None what
+    one sequence of `max_length` needs. `vocab_size` is the number of tokens that may be produced, where the file's
+    embedding has padding rows behind them. `isa` "portable" forces the plain C++ kernels.
     """
 
     max_length: int | None = None
@@ -148,6 +148,10 @@ class NativeRuntime(Runtime):
     def fill_pages(self, pages: Sequence[int]) -> None:
         """Write small reproducible numbers into pages, for measuring at a context without its prefill."""
         self._decoder.fill_pages(list(pages))
+
+    def poison_pages(self, pages: Sequence[int]) -> None:
+        """Write NaN into pages, so that reading a slot that was never written cannot go unnoticed."""
+        self._decoder.poison_pages(list(pages))
 
     def read_bandwidth(self, num_bytes: int = 256 << 20, repeats: int = 5) -> float:
         """Bytes per second that all threads together read from memory, the best of several attempts."""

@@ -1,0 +1,63 @@
+# demo: answer a prompt plainly and with speculation. test, lint: what CI runs. Everything lives in .venv and build/.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+BUILD_REQUIREMENTS := "scikit-build-core>=0.11,<1" "nanobind>=2.4,<3" "cmake>=3.20" ninja
+SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find src native -type f -not -name '*.pyc')
+
+.PHONY: help demo test test-slow lint format bench docs clean check-system
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: $(BIN)/.installed ## build, fetch the default model, show what speculation does
+	@$(BIN)/paceline demo
+
+test: $(BIN)/.installed $(BIN)/.test ## all tests but the slow ones
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: $(BIN)/.installed $(BIN)/.test ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+lint: $(BIN)/.lint $(BIN)/.installed ## formatting, style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(BIN)/.lint ## reformat the Python code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(BIN)/.installed ## measure this machine and compare with llama.cpp where its bindings are installed
+	$(BIN)/paceline profile
+	$(BIN)/python benchmarks/compare.py
+
+clean: ## remove everything that was built
+	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+check-system:
+	@$(PYTHON) tools/check_system.py
+
+$(BIN)/.venv: | check-system
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(BIN)/.build: $(BIN)/.venv Makefile
+	$(PIP) install $(BUILD_REQUIREMENTS)
+	@touch $@
+
+$(BIN)/.installed: $(BIN)/.build $(SOURCES)
+	@echo "Building and installing paceline ..."
+	$(PIP) install --no-build-isolation .
+	@touch $@
+
+$(BIN)/.test: $(BIN)/.installed pyproject.toml
+	$(PIP) install --no-build-isolation ".[test]"
+	@touch $@
+
+$(BIN)/.lint: $(BIN)/.installed pyproject.toml
+	$(PIP) install --no-build-isolation ".[lint]"
+	@touch $@

@@ -1,0 +1,81 @@
+"""What a command does when it cannot go on: one line on standard error and an exit status, a traceback on request."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import typer
+
+from paceline.errors import PacelineError
+
+EXIT_FAILURE = 1
+EXIT_INTERRUPTED = 130  # 128 + the signal's number, as a shell reports it
+EXIT_BROKEN_PIPE = 141
+_DEBUG_KEY = "paceline.debug"
+
+
+def remember_debug(context: typer.Context, value: bool) -> bool:
+    """For an option that may be given to the program or to the command: true in the command if given to either."""
+    is_debug = value or bool(context.meta.get(_DEBUG_KEY, False))
+    context.meta[_DEBUG_KEY] = is_debug
+    return is_debug
+
+
+def complain(message: str) -> None:
+    """One line on standard error."""
+    typer.echo(f"paceline: {' '.join(message.split())}", err=True)
+
+
+@contextmanager
+def reported_failures(debug: bool) -> Iterator[None]:
+    """Turn what a command raises into a line and an exit status."""
+    signal.signal(signal.SIGTERM, _exit_on_signal)
+    _write_unencodable_as_question_marks()
+    try:
+        yield
+        sys.stdout.flush()
+    except (typer.Exit, typer.Abort):
+        raise
+    except BrokenPipeError as error:
+        _abandon_output()
+        raise typer.Exit(EXIT_BROKEN_PIPE) from error
+    except KeyboardInterrupt as error:
+        raise typer.Exit(EXIT_INTERRUPTED) from error
+    except Exception as error:  # noqa: BLE001 (the last resort of a program: reported, never swallowed)
+        if debug:
+            raise
+        complain(_explanation(error))
+        raise typer.Exit(error.exit_status if isinstance(error, PacelineError) else EXIT_FAILURE) from error
+
+
+def _explanation(error: Exception) -> str:
+    match error:
+        case PacelineError():
+            return str(error)
+        case MemoryError():
+            return "not enough memory; choose a smaller --max-model-len or a smaller model"
+        case OSError():
+            return str(error)
+        case _:
+            return f"unexpected {type(error).__name__}: {error}; run again with --debug for the traceback"
+
+
+def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)  # unwinds, so that the terminal and temporary files are left in order
+
+
+def _write_unencodable_as_question_marks() -> None:
+    """A terminal that cannot show a character must not end the program."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
+
+
+def _abandon_output() -> None:
+    """Nobody reads our output any more: let the interpreter's last flush go nowhere."""
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 (not a path of ours)
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -1,0 +1,34 @@
+"""Ctrl-C while a model writes: the answer ends at the next whole step, with everything generated so far intact."""
+
+import signal
+from types import FrameType, TracebackType
+from typing import Self
+
+
+class Interrupts:
+    """Within its block Ctrl-C raises KeyboardInterrupt only until `hold` is called, and after that sets `is_pending`.
+
+    A second Ctrl-C raises always. For the main thread.
+    """
+
+    def __init__(self) -> None:
+        self.is_pending = False
+        self._is_held = False
+
+    def hold(self) -> None:
+        """From now on there is something to lose: the caller looks at `is_pending` between steps."""
+        self._is_held = True
+
+    def __enter__(self) -> Self:
+        self._previous = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.signal(signal.SIGINT, self._previous)
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if self.is_pending or not self._is_held:
+            raise KeyboardInterrupt
+        self.is_pending = True

@@ -1,0 +1,48 @@
+"""From the command line's options to a loaded model and a prompt."""
+
+import sys
+from typing import Any
+
+from paceline import LLM
+from paceline.cli.options import ModelOptions
+from paceline.cli.progress import terminal_progress
+from paceline.errors import UsageError
+
+STANDARD_INPUT = "-"
+
+
+def load(options: ModelOptions) -> LLM:
+    speculation: dict[str, Any] = {"proposer": options.proposer.value}
+    if options.num_speculative_tokens is not None:
+        speculation["num_speculative_tokens"] = options.num_speculative_tokens
+    return LLM(
+        options.model,
+        speculation=speculation,
+        max_model_len=options.max_model_len,
+        num_threads=options.threads,
+        progress=terminal_progress(),
+    )
+
+
+def read_prompt(argument: str) -> str:
+    """The prompt that an argument stands for: itself, or all of standard input without the newline at its end."""
+    if argument == STANDARD_INPUT:
+        prompt = decode(sys.stdin.buffer.read(), "standard input").removesuffix("\n")
+    else:
+        prompt = argument
+        try:
+            prompt.encode()
+        except UnicodeEncodeError as error:  # bytes of an argument that are no text arrive as lone surrogates
+            raise UsageError("the prompt is not valid UTF-8; convert it, or give it on standard input") from error
+    if not prompt:
+        raise UsageError("the prompt is empty; give some text, or - to read standard input")
+    return prompt
+
+
+def decode(data: bytes, where: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{where} is not valid UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}; convert it"
+        ) from error

@@ -1,0 +1,81 @@
+"""The options that several commands share: names, help and types. Ranges are checked by what the values are for."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from paceline.cli.failures import remember_debug
+
+
+class ProposerName(StrEnum):
+    """What may ride in front of the model. Spelled out here so that `--help` need not import the proposers."""
+
+    OFF = "off"
+    NGRAM = "ngram"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """How to load a model."""
+
+    model: str
+    proposer: ProposerName
+    num_speculative_tokens: int | None
+    max_model_len: int | None
+    threads: int | None
+
+
+Model = Annotated[
+    str, typer.Option("-m", "--model", metavar="MODEL", help="A short name (see `paceline models`) or a .gguf file.")
+]
+Proposer = Annotated[
+    ProposerName,
+    typer.Option(
+        "--proposer",
+        help="Who drafts tokens for the model to check. The text is the same with any. Off unless asked for: drafts "
+        "pay where an answer repeats its prompt or itself, and nothing decides yet by itself when they do.",
+    ),
+]
+NumSpeculativeTokens = Annotated[
+    int | None,
+    typer.Option(
+        "-k",
+        "--num-speculative-tokens",
+        metavar="K",
+        help="The most draft tokens in one step, 1 to 15; 4 if not given. Without a proposer it has no effect.",
+        show_default=False,
+    ),
+]
+MaxTokens = Annotated[int, typer.Option("--max-tokens", metavar="N", help="The most tokens to generate, at least 1.")]
+MaxModelLen = Annotated[
+    int | None,
+    typer.Option(
+        "--max-model-len",
+        metavar="N",
+        help="The most tokens that prompt and answer may have together; the model's context if not given.",
+        show_default=False,
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="Threads to compute with; if not given, one for each physical core that this process may use.",
+        show_default=False,
+    ),
+]
+ShowDrafts = Annotated[
+    bool,
+    typer.Option(
+        "--show-drafts", help="Colour accepted draft tokens. On a terminal only, and not where NO_COLOR is set."
+    ),
+]
+Debug = Annotated[
+    bool,
+    typer.Option(
+        "--debug", help="Show the traceback of an error. May stand before or after the command.", callback=remember_debug
+    ),
+]

@@ -1,0 +1,90 @@
+"""A row's logits are the same bits whatever rides with it, whatever lies in free pages, on any number of threads."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gguf_files import write_tiny_llama
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paceline.models import GGUFFile
+from paceline.runtime.base import Segment
+from paceline.runtime.native import NativeOptions, NativeRuntime
+from paceline.testing import RuntimeSizes, check_equal_runtimes, check_runtime
+
+KINDS = [("Q4_1", "Q8_0"), ("Q4_0", "F16"), ("Q8_0", "F32")]
+ISAS = ["auto", "portable"]
+VOCAB = 320
+
+
+def load(path: Path, **options: object) -> NativeRuntime:
+    with GGUFFile.open(path) as file:
+        return NativeRuntime.load(file, NativeOptions(**options))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    for tensor_type, head_type in KINDS:
+        write_tiny_llama(folder / f"{tensor_type}.gguf", tensor_type=tensor_type, head_type=head_type)
+    return {tensor_type: folder / f"{tensor_type}.gguf" for tensor_type, _ in KINDS}
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kind", [kind for kind, _ in KINDS])
+def test_contract(paths: dict[str, Path], kind: str, isa: str) -> None:
+    check_runtime(lambda: load(paths[kind], isa=isa, num_threads=2, num_pages=64))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_thread_counts_agree(paths: dict[str, Path], isa: str) -> None:
+    for num_threads in (2, 3, 7):
+        one = load(paths["Q4_1"], isa=isa, num_threads=1, num_pages=64)
+        check_equal_runtimes(one, load(paths["Q4_1"], isa=isa, num_threads=num_threads, num_pages=64))
+
+
+def test_contract_on_the_default_model(smollm2_path: Path) -> None:
+    sizes = RuntimeSizes(prefix=37, num_draft=7, num_rounds=1)
+    check_runtime(lambda: load(smollm2_path, max_length=256, num_pages=64), sizes)
+
+
+@pytest.fixture(scope="module")
+def runtimes(paths: dict[str, Path]) -> list[NativeRuntime]:
+    return [load(paths["Q4_1"], isa=isa, num_threads=2, num_pages=64, max_rows=64) for isa in ISAS]
+
+
+def plain_logits(runtime: NativeRuntime, tokens: list[int], pages: tuple[int, ...]) -> np.ndarray:
+    """Decode token by token: [tokens, vocabulary]."""
+    rows = []
+    for i, token in enumerate(tokens):
+        rows.append(runtime.forward([Segment(0, i, pages, (token,), logits_rows=(0,))]).logits[0].copy())
+    return np.stack(rows)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_any_chunks_pages_and_neighbours(runtimes: list[NativeRuntime], data: st.DataObject) -> None:
+    """Split several sequences into random chunks, run them side by side in random pages among garbage."""
+    runtime = data.draw(st.sampled_from(runtimes))
+    num_sequences = data.draw(st.integers(1, 4))
+    lengths = st.lists(st.integers(0, VOCAB - 1), min_size=1, max_size=40)
+    sequences = [data.draw(lengths) for _ in range(num_sequences)]
+    pages = data.draw(st.permutations(range(64)))
+    runtime.poison_pages(range(64))
+    tables = [tuple(pages[4 * i : 4 * i + 3]) for i in range(num_sequences)]
+    expected = [plain_logits(runtime, tokens, tuple(pages[20:23])) for tokens in sequences]
+    found: list[list[np.ndarray]] = [[] for _ in sequences]
+    while any(len(rows) < len(tokens) for rows, tokens in zip(found, sequences, strict=True)):
+        segments = []
+        for i, tokens in enumerate(sequences):
+            begin = len(found[i])
+            if begin < len(tokens):
+                size = data.draw(st.integers(1, min(16, len(tokens) - begin)))
+                chunk = tuple(tokens[begin : begin + size])
+                segments.append(Segment(i, begin, tables[i], chunk, logits_rows=tuple(range(size))))
+        scores = runtime.forward(data.draw(st.permutations(segments)))
+        for (sequence, _), row in zip(scores.rows, scores.logits, strict=True):
+            found[sequence].append(row.copy())
+    for rows, plain in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(np.stack(rows), plain)
