@@ -73,6 +73,11 @@ class LLM:
         return self._speculation
 
     @property
+    def has_chat_template(self) -> bool:
+        """Whether the model knows conversations: `chat` needs it to."""
+        return self._template is not None
+
+    @property
     def max_model_len(self) -> int:
         return self._engine.max_length
 

@@ -64,9 +64,7 @@ class Conversation:
     def _answer(self, text: str) -> None:
         messages: list[Message] = [*self._messages, {"role": "user", "content": text}]
         stream = self._llm.stream(messages, self._params)
-        writer = AnswerWriter(show_drafts=self._show_drafts)
-        output = follow(stream, writer.write)
-        writer.end()
+        output = follow(stream, AnswerWriter(show_drafts=self._show_drafts))
         if sys.stderr.isatty():
             typer.echo(summary(output), err=True)
         if output.finish_reason == "error":

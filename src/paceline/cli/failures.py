@@ -44,7 +44,7 @@ def reported_failures(debug: bool) -> Iterator[None]:
         raise typer.Exit(EXIT_BROKEN_PIPE) from error
     except KeyboardInterrupt as error:
         raise typer.Exit(EXIT_INTERRUPTED) from error
-    except Exception as error:  # noqa: BLE001 (the last resort of a program: reported, never swallowed)
+    except Exception as error:
         if debug:
             raise
         complain(_explanation(error))

@@ -3,12 +3,11 @@
 import json
 import math
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import typer
 
-from paceline import LLM, Piece, RequestOutput, SamplingParams, Stream
+from paceline import LLM, RequestOutput, SamplingParams, Stream
 from paceline.cli.failures import EXIT_FAILURE, EXIT_INTERRUPTED, complain
 from paceline.cli.interrupts import Interrupts
 from paceline.cli.loading import load, read_prompt
@@ -25,12 +24,10 @@ def generate(
     llm = load(options)
     stream = _begin(llm, text, params, llm.has_chat_template if chat is None else chat)
     if is_json:
-        output = follow(stream, lambda piece: None)
+        output = follow(stream)
         typer.echo(json.dumps(as_json(output), allow_nan=False))
     else:
-        writer = AnswerWriter(show_drafts=show_drafts)
-        output = follow(stream, writer.write)
-        writer.end()
+        output = follow(stream, AnswerWriter(show_drafts=show_drafts))
         if sys.stderr.isatty():
             typer.echo(summary(output), err=True)
     _exit_unless_whole(output)
@@ -40,17 +37,23 @@ def _begin(llm: LLM, text: str, params: SamplingParams, is_chat: bool) -> Stream
     return llm.stream([{"role": "user", "content": text}] if is_chat else text, params)
 
 
-def follow(stream: Stream, show: Callable[[Piece], None]) -> RequestOutput:
-    """Run a stream to its end, or to Ctrl-C: the answer is then what there is of it, with finish reason "abort"."""
+def follow(stream: Stream, writer: AnswerWriter | None = None) -> RequestOutput:
+    """Run a stream to its end, or to Ctrl-C: the answer is then what there is of it, with finish reason "abort".
+
+    `writer` shows the pieces as they come; its last line is ended.
+    """
     with stream, Interrupts() as interrupts:
         try:
             for piece in stream:
                 interrupts.hold()
-                show(piece)
+                if writer is not None:
+                    writer.write(piece)
                 if interrupts.is_pending:
                     break
         except KeyboardInterrupt:
             stream.close()
+        if writer is not None:
+            writer.end()
     return stream.output()
 
 

@@ -76,6 +76,8 @@ ShowDrafts = Annotated[
 Debug = Annotated[
     bool,
     typer.Option(
-        "--debug", help="Show the traceback of an error. May stand before or after the command.", callback=remember_debug
+        "--debug",
+        help="Show the traceback of an error. May stand before or after the command.",
+        callback=remember_debug,
     ),
 ]

@@ -41,7 +41,3 @@ class AnswerWriter:
 
 def colour_draft(text: str) -> str:
     return typer.style(text, fg=typer.colors.GREEN, bold=True)
-
-
-def read_standard_input() -> bytes:
-    return sys.stdin.buffer.read()

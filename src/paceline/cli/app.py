@@ -1,0 +1,169 @@
+"""The commands and their options. Each imports what it runs only when it runs, so that `--help` is immediate."""
+
+from typing import Annotated
+
+import typer
+
+from paceline.cli import options as opt
+from paceline.cli.failures import reported_failures
+
+DEFAULT_MODEL = "smollm2"
+DEFAULT_MAX_TOKENS = 256
+DEFAULT_ROUNDS = 20
+DEFAULT_CONTEXTS = (32, 1000)
+
+app = typer.Typer(
+    help="Run a large language model on this machine's processors; drafted tokens make it faster, never different.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: rich alone would take a third of the time that `--help` may take
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from paceline import __version__
+
+        typer.echo(f"paceline {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    debug: opt.Debug = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def generate(
+    prompt: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROMPT", help="The prompt, or - for standard input (a newline at its end is not part of it)."
+        ),
+    ],
+    model: opt.Model = DEFAULT_MODEL,
+    proposer: opt.Proposer = opt.ProposerName.OFF,
+    num_speculative_tokens: opt.NumSpeculativeTokens = None,
+    max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
+    chat: Annotated[
+        bool | None,
+        typer.Option(
+            "--chat/--no-chat",
+            help="Whether the prompt is a message to answer or a text to continue. A message if not given, where the "
+            "model has a chat template.",
+            show_default=False,
+        ),
+    ] = None,
+    show_drafts: opt.ShowDrafts = False,
+    max_model_len: opt.MaxModelLen = None,
+    threads: opt.Threads = None,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print one JSON object at the end: text, token ids, usage, timing, speculation."),
+    ] = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Answer one prompt. The text goes to standard output as it comes; Ctrl-C ends it with what there is."""
+    with reported_failures(debug):
+        from paceline.cli.generate import generate as run
+
+        run(
+            prompt,
+            opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads),
+            max_tokens=max_tokens,
+            chat=chat,
+            show_drafts=show_drafts,
+            is_json=json,
+        )
+
+
+@app.command()
+def chat(
+    model: opt.Model = DEFAULT_MODEL,
+    proposer: opt.Proposer = opt.ProposerName.OFF,
+    num_speculative_tokens: opt.NumSpeculativeTokens = None,
+    max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
+    show_drafts: opt.ShowDrafts = False,
+    max_model_len: opt.MaxModelLen = None,
+    threads: opt.Threads = None,
+    debug: opt.Debug = False,
+) -> None:
+    """Have a conversation.
+
+    /clear forgets it, /exit or Ctrl-D ends it, Ctrl-C stops an answer or, at the prompt, leaves. Standard input that
+    is not a terminal is read line by line, each line a message.
+    """
+    with reported_failures(debug):
+        from paceline.cli.chat import chat as run
+
+        run(
+            opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads),
+            max_tokens=max_tokens,
+            show_drafts=show_drafts,
+        )
+
+
+@app.command()
+def models(
+    verify: Annotated[bool, typer.Option("--verify", help="Read each fetched file and check its SHA-256.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON list, one object for each model.")] = False,
+    debug: opt.Debug = False,
+) -> None:
+    """List the models that have a short name."""
+    with reported_failures(debug):
+        from paceline.cli.models import models as run
+
+        run(verify=verify, is_json=json)
+
+
+@app.command()
+def profile(
+    model: opt.Model = DEFAULT_MODEL,
+    threads: opt.Threads = None,
+    rounds: Annotated[
+        int, typer.Option("--rounds", metavar="N", help="How often to measure each point; medians are printed.")
+    ] = DEFAULT_ROUNDS,
+    context: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--context",
+            metavar="N",
+            help="Measure behind so many cached tokens; may be repeated. 32 and 1000 if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Measure the cost of a forward over n rows.
+
+    Against one row it tells what speculation can gain at best, against the memory's bandwidth how good the forward is.
+    """
+    with reported_failures(debug):
+        from paceline.cli.profile import profile as run
+
+        run(model, threads=threads, contexts=context or DEFAULT_CONTEXTS, rounds=rounds, is_json=json)
+
+
+@app.command()
+def demo(
+    model: opt.Model = DEFAULT_MODEL,
+    num_speculative_tokens: opt.NumSpeculativeTokens = None,
+    threads: opt.Threads = None,
+    debug: opt.Debug = False,
+) -> None:
+    """Show one answer without and with drafts.
+
+    Compares text and speed; the exit status is 1 if the texts differ.
+    """
+    with reported_failures(debug):
+        from paceline.cli.demo import demo as run
+
+        run(model, num_speculative_tokens=num_speculative_tokens, threads=threads)

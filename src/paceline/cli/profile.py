@@ -1,0 +1,126 @@
+"""`paceline profile`: what a target forward costs on this machine, and so what speculation can gain at best."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from paceline.cli.failures import complain
+from paceline.cli.progress import terminal_progress
+from paceline.errors import UsageError
+from paceline.models import GGUFFile, read_config, resolve
+from paceline.runtime.native import NativeOptions, NativeRuntime
+from paceline.runtime.profile import ContextTimes, Profile, capacity, fits, measure, step_weight_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What was measured, and how."""
+
+    model: str
+    isa: str
+    threads: int
+    rounds: int
+
+
+def profile(model: str, *, threads: int | None, contexts: Sequence[int], rounds: int, is_json: bool) -> None:
+    """Measure and print. Contexts that the model does not have are left out with a note."""
+    _check(contexts, rounds)
+    progress = terminal_progress()
+    with GGUFFile.open(resolve(model, progress=progress)) as file:
+        config = read_config(file)
+        kept = [context for context in dict.fromkeys(contexts) if fits(config, context)]
+        for context in sorted(set(contexts) - set(kept)):
+            complain(f"the context {context} is left out: the model has {config.context_length} positions")
+        if not kept:
+            raise UsageError("no context is left to measure at; give a smaller one with --context")
+        options = NativeOptions(max_length=capacity(config, kept), num_threads=threads)
+        runtime = NativeRuntime.load(file, options, progress)
+        weight_bytes = step_weight_bytes(file, config)
+    progress.begin("Measuring", rounds)
+    try:
+        for result in measure(runtime, weight_bytes, kept, rounds):
+            progress.update(len(result.contexts[0].samples[1]))
+    finally:
+        progress.end()
+    setting = Setting(model, runtime.info.name.removeprefix("native-"), runtime.num_threads, rounds)
+    if is_json:
+        typer.echo(json.dumps(as_json(setting, result), allow_nan=False))
+    else:
+        _print(setting, result)
+
+
+def _check(contexts: Sequence[int], rounds: int) -> None:
+    if rounds < 1:
+        raise UsageError(f"--rounds is {rounds}; expected at least 1")
+    for context in contexts:
+        if context < 0:
+            raise UsageError(f"--context is {context}; expected 0 or more")
+
+
+def as_json(setting: Setting, result: Profile) -> dict[str, Any]:
+    """What `--json` prints: `spread_ms` holds the quartiles of T(n), `ceiling` the best n / v(n), `best_rows` its n."""
+    return {
+        "model": setting.model,
+        "isa": setting.isa,
+        "threads": setting.threads,
+        "rounds": setting.rounds,
+        "bandwidth_gb_per_s": result.bandwidth / 1e9,
+        "weight_bytes": result.weight_bytes,
+        "floor_ms": result.floor * 1e3,
+        "contexts": {str(times.length): _context_json(times, result.floor) for times in result.contexts},
+    }
+
+
+def _context_json(times: ContextTimes, floor: float) -> dict[str, Any]:
+    return {
+        "t_ms": {str(n): times.time(n) * 1e3 for n in times.samples},
+        "spread_ms": {str(n): [bound * 1e3 for bound in times.spread(n)] for n in times.samples},
+        "v": {str(n): times.v(n) for n in times.samples},
+        "over_floor": {str(n): times.time(n) / floor for n in times.samples},
+        "ceiling": times.ceiling(times.best_rows),
+        "best_rows": times.best_rows,
+    }
+
+
+def _print(setting: Setting, result: Profile) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    console.print(
+        f"{setting.model}, {setting.isa}, {setting.threads} threads, {setting.rounds} rounds\n"
+        f"read bandwidth {result.bandwidth / 1e9:.1f} GB/s, weights of one step {result.weight_bytes / 1e6:.1f} MB, "
+        f"floor {result.floor * 1e3:.2f} ms",
+        soft_wrap=True,
+    )
+    for times in result.contexts:
+        console.print(_table(times, result.floor))
+        best = times.best_rows
+        console.print(f"No speculation can gain more than {times.ceiling(best):.2f} x here, at {best} rows.\n")
+        if times.time(1) < result.floor:
+            complain(
+                f"T(1) at the context {times.length} is below the floor: the bandwidth was measured too low, "
+                "measure again on a quiet machine"
+            )
+
+
+def _table(times: ContextTimes, floor: float) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=f"{times.length} tokens of context", title_justify="left", box=box.SIMPLE)
+    for heading in ("rows n", "T(n) ms", "quartiles", "v(n)", "T(n) / floor", "ceiling n / v(n)"):
+        table.add_column(heading, justify="right")
+    for n in times.samples:
+        low, high = times.spread(n)
+        table.add_row(
+            str(n),
+            f"{times.time(n) * 1e3:.2f}",
+            f"{low * 1e3:.2f} to {high * 1e3:.2f}",
+            f"{times.v(n):.2f}",
+            f"{times.time(n) / floor:.2f}",
+            f"{times.ceiling(n):.2f}",
+        )
+    return table
