@@ -2,8 +2,9 @@
 
     python workers.py paceline|llama.cpp MODEL.gguf THREADS
 
-Two engines in one process would share processors with each other's waiting threads; two processes that take turns do not.
-Tasks: {"task": "decode", "num_tokens": n}, {"task": "prefill", "num_tokens": n}, {"task": "rows", "n": n, "context": c}.
+Two engines in one process would share processors with each other's waiting threads; two processes that take turns do
+not. Tasks: {"task": "decode", "num_tokens": n}, {"task": "prefill", "num_tokens": n}, {"task": "rows", "n": n,
+"context": c}.
 """
 
 import json

@@ -5,6 +5,9 @@
 
 namespace paceline::kernels {
 
+// How far ahead of their use weights are asked for, in bytes: one block after the other is read, as one stream.
+inline constexpr std::size_t kPrefetchDistance = 2048;
+
 // What a pass reads of row m's inputs.
 struct InputRow {
   const std::int8_t* codes;
@@ -51,11 +54,15 @@ inline void multiply_block(const Product& p, const std::uint8_t* block, int row,
     x[m] = input_row(p.inputs, row + m);
     acc[m] = Isa::zero();
   }
-  const std::uint8_t* d = block + scale_offset(p.weights);
+  const std::uint8_t* d = block;
   const std::uint8_t* minima = block + minimum_offset(p.weights);
+  const std::uint8_t* ahead = block + kPrefetchDistance;
+  block += code_offset(p.weights);
   constexpr std::size_t kCodeBytes = code_bytes(kType);
+  constexpr std::size_t kGroupBytes = kCodeBytes + 2 * kBlockRows * (kType == WeightType::kQ4_1 ? 2 : 1);
   for (int group = 0; group < num_groups(p.weights); ++group, block += kCodeBytes) {
-    for (std::size_t line = 0; line < kCodeBytes; line += 64) Isa::prefetch(block + 2048 + line);
+    for (std::size_t line = 0; line < kGroupBytes; line += 64) Isa::prefetch(ahead + line);
+    ahead += kGroupBytes;
     typename Isa::I8 sum[M];
     group_sums<Isa, kType, M>(block, x, group, sum);
     const auto scale = Isa::load_half(d + 2 * kBlockRows * group);

@@ -10,7 +10,8 @@
 namespace paceline {
 namespace {
 
-constexpr int kTileBytes = 16 << 10;    // weights of a tile: some microseconds of work
+constexpr std::size_t kTileBytes = 8 << 10;      // weights of a tile: about a microsecond of reading
+constexpr std::size_t kPrefetchBytes = 4 << 10;  // of a product's first weights
 constexpr int kSwigluColumns = 256;     // columns of a tile; whole groups
 constexpr int kHeadsOfTask = 3;         // query heads that share one reading of keys (attention.hpp)
 
@@ -30,6 +31,37 @@ void check_config(const DecoderConfig& c) {
 int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 }  // namespace
+
+// Cuts the blocks of a product's matrices into tiles of about kTileBytes.
+class Decoder::Tiling {
+ public:
+  struct Tile {
+    const Part* part;
+    int first, last;  // blocks
+  };
+
+  explicit Tiling(const std::vector<Part>& parts) : parts_(parts) {
+    const std::size_t block_bytes = parts[0].matrix->view().block_bytes;
+    tile_blocks_ = std::max(1, static_cast<int>(kTileBytes / block_bytes));
+    for (const Part& part : parts) num_tiles_ += tiles_of(part);
+  }
+
+  int num_tiles() const { return num_tiles_; }
+
+  Tile at(int tile) const {
+    const Part* part = parts_.data();
+    for (; tile >= tiles_of(*part); ++part) tile -= tiles_of(*part);
+    const int first = tile * tile_blocks_;
+    return {part, first, std::min(first + tile_blocks_, part->matrix->view().num_blocks)};
+  }
+
+ private:
+  int tiles_of(const Part& part) const { return (part.matrix->view().num_blocks + tile_blocks_ - 1) / tile_blocks_; }
+
+  const std::vector<Part>& parts_;
+  int tile_blocks_ = 1;
+  int num_tiles_ = 0;
+};
 
 Decoder::ActivationBuffer::ActivationBuffer(int rows, int columns) {
   const std::size_t count = static_cast<std::size_t>(rows) * columns;
@@ -172,12 +204,13 @@ void Decoder::run(Team& team, const Batch& batch, const std::vector<int>& hidden
     }
     if (i == config_.num_layers) break;
     const Layer& layer = layers_[i];
+    prefetch(team, qkv_parts(layer));
     normalize(team, batch, residual, layer.attn_norm);
-    const int q = config_.num_heads * config_.head_dim;
-    const int kv = config_.num_kv_heads * config_.head_dim;
-    multiply(team, normed_.view, num_rows, {{&layer.q, 0}, {&layer.k, q}, {&layer.v, q + kv}}, qkv_.data(), qkv_stride());
+    multiply(team, normed_.view, num_rows, qkv_parts(layer), qkv_.data(), qkv_stride());
+    prefetch(team, {{&layer.o, 0}});
     attention(team, batch, i);
     multiply(team, attended_.view, num_rows, {{&layer.o, 0}}, projected_.data(), layer.o.padded_rows());
+    prefetch(team, gate_up_parts(layer));
     normalize(team, batch, projected_.data(), layer.ffn_norm);
     feed_forward(team, num_rows, layer);
     residual = projected_.data();
@@ -204,21 +237,30 @@ void Decoder::normalize(Team& team, const Batch& batch, const float* residual, c
 
 void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, const std::vector<Part>& parts, float* out,
                        int stride) {
-  int tile_blocks = std::max(1, kTileBytes / static_cast<int>(parts[0].matrix->view().block_bytes));
-  int num_tiles = 0;
-  for (const Part& part : parts) num_tiles += (part.matrix->view().num_blocks + tile_blocks - 1) / tile_blocks;
-  team.for_each(num_tiles, [&](int tile) {
-    for (const Part& part : parts) {
-      const MatrixView& weights = part.matrix->view();
-      const int tiles = (weights.num_blocks + tile_blocks - 1) / tile_blocks;
-      if (tile < tiles) {
-        const int first = tile * tile_blocks;
-        const Product product{weights, inputs, num_rows, out + part.offset, static_cast<std::size_t>(stride)};
-        return kernels_.multiply(product, first, std::min(first + tile_blocks, weights.num_blocks));
-      }
-      tile -= tiles;
-    }
+  const Tiling tiling(parts);
+  team.for_each(tiling.num_tiles(), [&](int tile) {
+    const auto [part, first, last] = tiling.at(tile);
+    const Product product{part->matrix->view(), inputs, num_rows, out + part->offset, static_cast<std::size_t>(stride)};
+    kernels_.multiply(product, first, last);
   });
+}
+
+void Decoder::prefetch(const Team& team, const std::vector<Part>& parts) const {
+  const Tiling tiling(parts);
+  const auto [part, first, last] = tiling.at(team.first_tile(tiling.num_tiles()));
+  const MatrixView& weights = part->matrix->view();
+  const std::size_t size = std::min(kPrefetchBytes, (last - first) * weights.block_bytes);
+  const std::uint8_t* data = weights.data + first * weights.block_bytes;
+  for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
+}
+
+std::vector<Decoder::Part> Decoder::qkv_parts(const Layer& layer) const {
+  const int q = config_.num_heads * config_.head_dim;
+  return {{&layer.q, 0}, {&layer.k, q}, {&layer.v, q + config_.num_kv_heads * config_.head_dim}};
+}
+
+std::vector<Decoder::Part> Decoder::gate_up_parts(const Layer& layer) const {
+  return {{&layer.gate, 0}, {&layer.up, config_.intermediate_size}};
 }
 
 void Decoder::store_keys_and_values(const Batch& batch, int row, int layer) {
@@ -266,7 +308,8 @@ void Decoder::attention(Team& team, const Batch& batch, int layer) {
 
 void Decoder::feed_forward(Team& team, int num_rows, const Layer& layer) {
   const int width = config_.intermediate_size;
-  multiply(team, normed_.view, num_rows, {{&layer.gate, 0}, {&layer.up, width}}, gate_up_.data(), 2 * width);
+  multiply(team, normed_.view, num_rows, gate_up_parts(layer), gate_up_.data(), 2 * width);
+  prefetch(team, {{&layer.down, 0}});
   const int tiles_of_row = (width + kSwigluColumns - 1) / kSwigluColumns;
   team.for_each(num_rows * tiles_of_row, [&](int tile) {
     const std::size_t row = tile / tiles_of_row;
@@ -295,6 +338,7 @@ void Decoder::head_logits(Team& team, const Batch& batch) {
   const int width = config_.hidden_size;
   const std::size_t stride = round_up(width, kBlockRows);
   const int num_rows = static_cast<int>(batch.logits_rows().size());
+  if (num_rows > 0) prefetch(team, {{&head(), 0}});
   team.for_each(num_rows, [&](int i) {
     const std::size_t row = batch.logits_rows()[i];
     kernels_.rms_norm(x_.data() + row * width, projected_.data() + row * stride, output_norm_.data(), config_.rms_norm_eps,

@@ -72,6 +72,8 @@ class Decoder {
     int offset;
   };
 
+  class Tiling;
+
   // What a forward's phases are decided by. Held by the job itself: a thread may come back to it late (thread_pool.hpp).
   struct Forward {
     Batch batch;
@@ -89,6 +91,10 @@ class Decoder {
   void normalize(Team& team, const Batch& batch, const float* residual, const std::vector<float>& weight);
   void multiply(Team& team, const Activations& inputs, int num_rows, const std::vector<Part>& parts, float* out,
                 int stride);
+  // Asks for the weights that the next product begins with on this thread, while other work is still to be done.
+  void prefetch(const Team& team, const std::vector<Part>& parts) const;
+  std::vector<Part> qkv_parts(const Layer& layer) const;
+  std::vector<Part> gate_up_parts(const Layer& layer) const;
   void attention(Team& team, const Batch& batch, int layer);
   void store_keys_and_values(const Batch& batch, int row, int layer);
   void feed_forward(Team& team, int num_rows, const Layer& layer);

@@ -29,14 +29,14 @@ void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old,
 
 }  // namespace
 
-void Team::complete(Phase& phase, std::uint32_t finished, std::uint32_t num_tiles) {
-  if (finished > 0 && phase.done.fetch_add(finished, std::memory_order_acq_rel) + finished == num_tiles) {
-    phase.done.notify_all();
+void Phase::complete(std::uint32_t finished, std::uint32_t num_tiles) {
+  if (finished > 0 && done_.fetch_add(finished, std::memory_order_acq_rel) + finished == num_tiles) {
+    done_.notify_all();
     return;
   }
-  for (auto done = phase.done.load(std::memory_order_acquire); done != num_tiles;
-       done = phase.done.load(std::memory_order_acquire)) {
-    wait_for_change(phase.done, done, kPhaseSpins);
+  for (auto done = done_.load(std::memory_order_acquire); done != num_tiles;
+       done = done_.load(std::memory_order_acquire)) {
+    wait_for_change(done_, done, kPhaseSpins);
   }
 }
 
@@ -80,11 +80,11 @@ void ThreadPool::run(Work work, std::size_t num_phases) {
     mutex_ = std::make_unique<std::mutex>();
     start_workers();
   }
-  const auto job = std::make_shared<Job>(std::move(work), num_phases);
+  const auto job = std::make_shared<Job>(std::move(work), num_phases, num_threads_);
   publish(job);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
-  Team team(job->phases, 0);
+  Team team(job->phases, 0, num_threads_);
   job->work(team);
   publish(nullptr);
 }
@@ -99,7 +99,7 @@ void ThreadPool::serve(int thread, std::uint32_t seen) {
     seen = epoch_.load(std::memory_order_acquire);
     if (is_stopping_.load()) return;
     if (const auto job = current()) {
-      Team team(job->phases, thread);
+      Team team(job->phases, thread, num_threads_);
       job->work(team);
     }
   }

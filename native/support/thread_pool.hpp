@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,15 +22,46 @@
 
 namespace paceline {
 
-struct alignas(64) Phase {
-  std::atomic<int> next{0};            // the tile to hand out
-  std::atomic<std::uint32_t> done{0};  // tiles finished
+// The tiles of one phase. Each thread owns a contiguous range of them and takes it from front to back, so that what it reads
+// is contiguous too; a thread that is through with its own goes on with the others'.
+class Phase {
+ public:
+  explicit Phase(int num_threads) : next_(num_threads) {}
+
+  // The next tile for `thread`, or -1 when none is left.
+  int take(int thread, int num_tiles) {
+    const int num_threads = static_cast<int>(next_.size());
+    for (int i = 0; i < num_threads; ++i) {
+      const int owner = thread + i < num_threads ? thread + i : thread + i - num_threads;
+      const int first = first_tile(owner, num_threads, num_tiles);
+      const int count = first_tile(owner + 1, num_threads, num_tiles) - first;
+      if (next_[owner].value.load(std::memory_order_relaxed) >= count) continue;
+      const int tile = next_[owner].value.fetch_add(1, std::memory_order_relaxed);
+      if (tile < count) return first + tile;
+    }
+    return -1;
+  }
+
+  // Counts `finished` tiles as done and returns once all are.
+  void complete(std::uint32_t finished, std::uint32_t num_tiles);
+
+  static int first_tile(int thread, int num_threads, int num_tiles) {
+    return static_cast<int>(static_cast<std::int64_t>(num_tiles) * thread / num_threads);
+  }
+
+ private:
+  struct alignas(64) Counter {
+    std::atomic<int> value{0};
+  };
+  std::vector<Counter> next_;  // tiles taken of each thread's range
+  alignas(64) std::atomic<std::uint32_t> done_{0};
 };
 
 // What one thread sees of a running job: its phases, in the order that every thread goes through them.
 class Team {
  public:
-  Team(std::vector<Phase>& phases, int thread) : phases_(phases), thread_(thread) {}
+  Team(std::deque<Phase>& phases, int thread, int num_threads)
+      : phases_(phases), thread_(thread), num_threads_(num_threads) {}
 
   int thread() const { return thread_; }
 
@@ -39,19 +71,20 @@ class Team {
   void for_each(int num_tiles, F f) {
     Phase& phase = phases_[index_++];
     std::uint32_t finished = 0;
-    for (int tile = take(phase); tile < num_tiles; tile = take(phase)) {
+    for (int tile = phase.take(thread_, num_tiles); tile >= 0; tile = phase.take(thread_, num_tiles)) {
       f(tile);
       ++finished;
     }
-    complete(phase, finished, static_cast<std::uint32_t>(num_tiles));
+    phase.complete(finished, static_cast<std::uint32_t>(num_tiles));
   }
 
- private:
-  static int take(Phase& phase) { return phase.next.fetch_add(1, std::memory_order_relaxed); }
-  static void complete(Phase& phase, std::uint32_t finished, std::uint32_t num_tiles);
+  // The first tile that this thread will take of a phase with `num_tiles`.
+  int first_tile(int num_tiles) const { return Phase::first_tile(thread_, num_threads_, num_tiles); }
 
-  std::vector<Phase>& phases_;
+ private:
+  std::deque<Phase>& phases_;
   const int thread_;
+  const int num_threads_;
   std::size_t index_ = 0;
 };
 
@@ -77,9 +110,11 @@ class ThreadPool {
 
  private:
   struct Job {
-    Job(Work w, std::size_t num_phases) : work(std::move(w)), phases(num_phases) {}
+    Job(Work w, std::size_t num_phases, int num_threads) : work(std::move(w)) {
+      for (std::size_t i = 0; i < num_phases; ++i) phases.emplace_back(num_threads);
+    }
     Work work;
-    std::vector<Phase> phases;
+    std::deque<Phase> phases;  // a phase cannot be moved
   };
 
   void start_workers();

@@ -35,8 +35,8 @@ int read_nibble(const std::uint8_t* codes, int row, int column) {
 float read_weight(const MatrixView& view, const std::uint8_t* block, int row, int column) {
   const int group = column / kGroup;
   const int within = column % kGroup;
-  const std::uint8_t* codes = block + group * code_bytes(view.type);
-  const float d = read_half(block + scale_offset(view), group * kBlockRows + row);
+  const std::uint8_t* codes = block + code_offset(view) + group * code_bytes(view.type);
+  const float d = read_half(block, group * kBlockRows + row);
   switch (view.type) {
     case WeightType::kQ4_0: return d * static_cast<float>(read_nibble(codes, row, within) - 8);
     case WeightType::kQ4_1:
@@ -46,16 +46,10 @@ float read_weight(const MatrixView& view, const std::uint8_t* block, int row, in
   }
 }
 
-// A whole number of cache lines, so that no 32-byte load of codes straddles two.
 std::size_t packed_block_bytes(const MatrixView& view) {
   const std::size_t values = static_cast<std::size_t>(view.columns) * kBlockRows;
-  std::size_t bytes = 0;
-  switch (view.type) {
-    case WeightType::kF32: bytes = 4 * values; break;
-    case WeightType::kF16: bytes = 2 * values; break;
-    case WeightType::kQ4_1: bytes = minimum_offset(view) + std::size_t{2} * kBlockRows * num_groups(view); break;
-    default: bytes = minimum_offset(view);
-  }
+  const std::size_t bytes = is_quantized(view.type) ? code_offset(view) + num_groups(view) * code_bytes(view.type)
+                                                    : values * (view.type == WeightType::kF32 ? 4 : 2);
   return (bytes + 63) / 64 * 64;
 }
 

@@ -20,9 +20,9 @@ void pack_bytes(const std::uint8_t* source, int row, std::uint8_t* codes) {
 
 // One group of one row. File order: Q4_0 d, codes; Q4_1 d, m, codes; Q8_0 d, codes.
 void pack_group(const MatrixView& view, const std::uint8_t* source, int row, int group, std::uint8_t* block) {
-  std::uint8_t* codes = block + group * code_bytes(view.type);
+  std::uint8_t* codes = block + code_offset(view) + group * code_bytes(view.type);
   const std::size_t half = std::size_t{2} * (group * kBlockRows + row);
-  std::memcpy(block + scale_offset(view) + half, source, 2);
+  std::memcpy(block + half, source, 2);
   if (view.type == WeightType::kQ4_1) {
     std::memcpy(block + minimum_offset(view) + half, source + 2, 2);
     pack_nibbles(source + 4, row, codes);

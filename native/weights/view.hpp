@@ -1,10 +1,11 @@
 // Weight matrices in the layout that the small-batch kernels read.
 //
 // Output rows are grouped by 8 into *blocks* (the last one padded with zero rows), input columns by 32 into *groups*.
-// A block is contiguous, begins on a cache line and is read from front to back:
+// A block is contiguous and begins on a cache line. Its scales come first: what a block needs at once is then what has been
+// prefetched behind the block before it.
 //
-//   Q4_0, Q4_1   codes [groups][128 bytes], d [groups][8] float16, and for Q4_1 m [groups][8] float16
-//   Q8_0         codes [groups][256 bytes], d [groups][8] float16
+//   Q4_0, Q4_1   d [groups][8] float16, for Q4_1 m [groups][8] float16, codes [groups][128 bytes]
+//   Q8_0         d [groups][8] float16, codes [groups][256 bytes]
 //   F16, F32     values [columns][8]
 //
 // Within 128 bytes of 4-bit codes, byte 32 j + 4 r + i holds, for block row r, column 4 j + i in the low nibble and column
@@ -48,10 +49,11 @@ struct MatrixView {
 
 static inline int num_groups(const MatrixView& m) { return m.columns / kGroup; }
 
-// Where the scales and the minima begin within a block of quantised weights.
-static inline std::size_t scale_offset(const MatrixView& m) { return num_groups(m) * code_bytes(m.type); }
-static inline std::size_t minimum_offset(const MatrixView& m) {
-  return scale_offset(m) + std::size_t{2} * kBlockRows * num_groups(m);
+// Where the minima and the codes begin within a block of quantised weights; the scales begin at 0.
+static inline std::size_t minimum_offset(const MatrixView& m) { return std::size_t{2} * kBlockRows * num_groups(m); }
+static inline std::size_t code_offset(const MatrixView& m) {
+  const std::size_t scales = minimum_offset(m) * (m.type == WeightType::kQ4_1 ? 2 : 1);
+  return (scales + 63) / 64 * 64;  // codes begin on a cache line: no 32-byte load straddles two
 }
 
 }  // namespace paceline

@@ -7,7 +7,6 @@
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     )
     from paceline.sampling_params import SamplingParams
 
-__version__ = version("paceline")
+    __version__: str
 
 __all__ = [
     "LLM",
@@ -59,6 +58,10 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that `import paceline` costs nothing."""
     if name not in __all__:
         raise AttributeError(f"module 'paceline' has no attribute {name!r}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("paceline")
     if name in _ERRORS:
         home = "paceline.errors"
     elif name == "SamplingParams":

@@ -6,10 +6,11 @@ import typer
 
 from paceline.cli import options as opt
 from paceline.cli.failures import reported_failures
+from paceline.sampling_params import DEFAULT_MAX_TOKENS
 
 DEFAULT_MODEL = "smollm2"
-DEFAULT_MAX_TOKENS = 256
 DEFAULT_ROUNDS = 20
+DEFAULT_DEMO_DRAFT = 5
 DEFAULT_CONTEXTS = (32, 1000)
 
 app = typer.Typer(
@@ -155,7 +156,10 @@ def profile(
 @app.command()
 def demo(
     model: opt.Model = DEFAULT_MODEL,
-    num_speculative_tokens: opt.NumSpeculativeTokens = None,
+    num_speculative_tokens: Annotated[
+        int,
+        typer.Option("-k", "--num-speculative-tokens", metavar="K", help="The most draft tokens in one step, 1 to 15."),
+    ] = DEFAULT_DEMO_DRAFT,
     threads: opt.Threads = None,
     debug: opt.Debug = False,
 ) -> None:

@@ -80,6 +80,9 @@ def _take_from_terminal(conversation: Conversation) -> bool:
     except EOFError:
         typer.echo(err=True)
         return False
+    except KeyboardInterrupt:
+        typer.echo(err=True)  # what the terminal echoed for it ends here, not in the user's next prompt
+        raise
     except UnicodeDecodeError:
         complain("this line is not valid UTF-8")
     except PacelineError as error:

@@ -17,7 +17,6 @@ PROMPT = (
     "summer party. The two missing chairs will be sent on Monday, together with the blue cushions that you ordered "
     "last week. Please let us know if there is anything else that we can do for you.\n\nKind regards,\nAnna Berg"
 )
-NUM_SPECULATIVE_TOKENS = 5
 MAX_TOKENS = 200
 _REPEATS = 2  # beyond the answers shown, alternating, so that a slow moment of the machine does not decide
 
@@ -34,10 +33,9 @@ class Comparison:
         return len({output.token_ids for output in [*self.plain, *self.speculative]}) == 1
 
 
-def demo(model: str, *, num_speculative_tokens: int | None, threads: int | None) -> None:
+def demo(model: str, *, num_speculative_tokens: int, threads: int | None) -> None:
     """Show and compare. Raises typer.Exit with status 1 where the texts differ."""
-    number = num_speculative_tokens if num_speculative_tokens is not None else NUM_SPECULATIVE_TOKENS
-    speculation = Speculation("ngram", number)
+    speculation = Speculation("ngram", num_speculative_tokens)
     progress = terminal_progress()
     plain = LLM(model, num_threads=threads, progress=progress)
     speculative = LLM(model, speculation=speculation, num_threads=threads, progress=progress)

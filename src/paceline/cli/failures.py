@@ -1,11 +1,9 @@
 """What a command does when it cannot go on: one line on standard error and an exit status, a traceback on request."""
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 import typer
 
@@ -32,8 +30,6 @@ def complain(message: str) -> None:
 @contextmanager
 def reported_failures(debug: bool) -> Iterator[None]:
     """Turn what a command raises into a line and an exit status."""
-    signal.signal(signal.SIGTERM, _exit_on_signal)
-    _write_unencodable_as_question_marks()
     try:
         yield
         sys.stdout.flush()
@@ -61,18 +57,6 @@ def _explanation(error: Exception) -> str:
             return str(error)
         case _:
             return f"unexpected {type(error).__name__}: {error}; run again with --debug for the traceback"
-
-
-def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)  # unwinds, so that the terminal and temporary files are left in order
-
-
-def _write_unencodable_as_question_marks() -> None:
-    """A terminal that cannot show a character must not end the program."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
 
 
 def _abandon_output() -> None:

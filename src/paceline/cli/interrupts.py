@@ -8,7 +8,7 @@ from typing import Self
 class Interrupts:
     """Within its block Ctrl-C raises KeyboardInterrupt only until `hold` is called, and after that sets `is_pending`.
 
-    A second Ctrl-C raises always. For the main thread.
+    A second Ctrl-C raises always. Where the process was told to ignore Ctrl-C, it stays ignored. For the main thread.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,9 @@ class Interrupts:
         self._is_held = True
 
     def __enter__(self) -> Self:
-        self._previous = signal.signal(signal.SIGINT, self._handle)
+        self._previous = signal.getsignal(signal.SIGINT)
+        if self._previous is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._handle)
         return self
 
     def __exit__(

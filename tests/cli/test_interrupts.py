@@ -1,0 +1,111 @@
+"""Ctrl-C, closed pipes and SIGTERM: what was written so far stands, and nothing else is said."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paceline.engine import Engine, StepOutput
+
+Invoke = Callable[..., Any]  # see conftest.py
+ENDLESS = ("--no-chat", "--max-tokens", "1000000")
+LONG = "a story of nothing " * 4000
+
+
+@pytest.fixture
+def interrupt_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Press Ctrl-C in the middle of these engine steps."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def arrange(*steps: int) -> None:
+        step, done = Engine.step, 0
+
+        def interrupted_step(engine: Engine) -> list[StepOutput]:
+            nonlocal done
+            done += 1
+            if done in steps:
+                signal.raise_signal(signal.SIGINT)
+            return step(engine)
+
+        monkeypatch.setattr(Engine, "step", interrupted_step)
+
+    yield arrange
+    signal.signal(signal.SIGINT, previous)
+
+
+@pytest.mark.parametrize("proposer", ["off", "ngram"])
+def test_json_is_printed_with_what_there_is(
+    invoke: Invoke, interrupt_at: Callable[..., None], long_llama_path: Path, proposer: str
+) -> None:
+    interrupt_at(20)
+    result = invoke("generate", "--json", "-m", long_llama_path, *ENDLESS, "--proposer", proposer, "hi")
+    answer = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr) == (130, "")
+    assert answer["finish_reason"] == "abort"
+    assert answer["usage"]["completion_tokens"] == len(answer["token_ids"]) >= 20
+    whole = invoke("generate", "--json", "-m", long_llama_path, "--no-chat", "--max-tokens", "300", "hi")
+    assert json.loads(whole.stdout)["text"].startswith(answer["text"])
+
+
+def test_a_long_prompt_can_be_interrupted(
+    invoke: Invoke, interrupt_at: Callable[..., None], long_llama_path: Path
+) -> None:
+    interrupt_at(3)
+    result = invoke("generate", "--json", "-m", long_llama_path, *ENDLESS, "-", input=LONG[:5000].encode())
+    answer = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr) == (130, "")
+    assert (answer["finish_reason"], answer["text"], answer["token_ids"]) == ("abort", "", [])
+    assert answer["timing"] == {"prefill_seconds": None, "decode_seconds": None, "tokens_per_second": None}
+
+
+def test_a_long_prompt_on_a_terminal(terminal: Invoke, long_llama_path: Path, tmp_path: Path) -> None:
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text(LONG)
+    with prompt.open() as stdin:
+        run = terminal("generate", "-m", long_llama_path, *ENDLESS, "-", stdin=stdin)
+        run.wait_for("Reading the prompt")
+        run.interrupt()
+        assert run.finish() == 130
+    assert "Traceback" not in run.shown
+    assert run.shown.rstrip().endswith("[0 tokens, abort]")
+
+
+def test_an_answer_can_be_interrupted(spawn_open: Invoke, long_llama_path: Path) -> None:
+    with spawn_open("generate", "-m", long_llama_path, *ENDLESS, "hi") as process:
+        first = process.stdout.read(20)
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate()
+    assert (process.returncode, errors) == (130, b"")
+    assert (first + rest).endswith(b"\n")
+
+
+def test_a_reader_that_leaves(spawn_open: Invoke, long_llama_path: Path) -> None:
+    with spawn_open("generate", "-m", long_llama_path, *ENDLESS, "hi") as process:
+        process.stdout.read(1)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+@pytest.mark.parametrize("arguments", [("models",), ("models", "--json"), ("--version",), ("--help",)])
+def test_a_reader_that_never_came(spawn: Invoke, arguments: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        result = spawn(*arguments, preexec_fn=lambda: os.dup2(writer, 1))
+    finally:
+        os.close(writer)
+    assert result.returncode in (1, 141)
+    assert result.stderr == b""
+
+
+def test_sigterm(spawn_open: Invoke, long_llama_path: Path) -> None:
+    with spawn_open("generate", "-m", long_llama_path, *ENDLESS, "hi") as process:
+        process.stdout.read(1)
+        process.terminate()
+        _, errors = process.communicate()
+    assert (process.returncode, errors) == (143, b"")
