@@ -35,6 +35,9 @@ bench: $(BIN)/.installed ## measure this machine and compare with llama.cpp wher
 	$(BIN)/paceline profile
 	$(BIN)/python benchmarks/compare.py
 
+docs: $(BIN)/.installed ## rewrite the generated parts of docs/
+	$(BIN)/python tools/generate_docs.py
+
 clean: ## remove everything that was built
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
