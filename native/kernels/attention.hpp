@@ -36,24 +36,48 @@ static inline const std::uint16_t* keys_of_block(const AttentionShape& shape, co
   return scratch;
 }
 
+// Asks for the keys of the block from `first` on. Pages lie anywhere: no hardware prefetcher finds the next one.
+template <class Isa>
+inline void prefetch_keys(const AttentionShape& shape, const LayerStore& store, const RowView& row, int kv_head, int first) {
+  if (first >= row.num_straight) return;
+  const std::uint16_t* keys = page_head(store, row, first, kv_head);
+  for (int i = 0; i < kPageSize * shape.head_dim; i += 32) Isa::prefetch(keys + i);
+}
+
+// The same for channels [c, c + count) of the block's values.
+template <class Isa>
+inline void prefetch_values(const AttentionShape& shape, const LayerStore& store, const RowView& row, int kv_head,
+                            int first, int c, int count) {
+  if (first >= row.num_straight) return;
+  const std::uint16_t* values = page_head(store, row, first, kv_head) + kPageSize * shape.head_dim + c;
+  for (int i = 0; i < kPageSize; ++i) {
+    for (int k = 0; k < count; k += 32) Isa::prefetch(values + i * shape.head_dim + k);
+  }
+}
+
+// Scores of 16 positions. A score is (sum over even channels) + (sum over odd channels): two chains of additions each, so
+// that one head alone keeps the units busy too.
 template <class Isa, int H>
 inline void score_block(const AttentionShape& shape, const std::uint16_t* keys, const float* queries, float* scores,
                         std::size_t stride) {
-  typename Isa::F8 acc[H][2];
-  for (auto& pair : acc) pair[0] = pair[1] = Isa::zero();
-  for (int c = 0; c < shape.head_dim; ++c) {
-    const auto low = Isa::load_half(keys + c * kPageSize);
-    const auto high = Isa::load_half(keys + c * kPageSize + 8);
-    for (int h = 0; h < H; ++h) {
-      const auto q = Isa::splat(queries[h * shape.head_dim + c]);
-      acc[h][0] = Isa::fma(low, q, acc[h][0]);
-      acc[h][1] = Isa::fma(high, q, acc[h][1]);
+  typename Isa::F8 low[H][2];
+  typename Isa::F8 high[H][2];
+  for (int h = 0; h < H; ++h) low[h][0] = low[h][1] = high[h][0] = high[h][1] = Isa::zero();
+  for (int c = 0; c < shape.head_dim; c += 2) {
+    for (int odd = 0; odd < 2; ++odd) {
+      const auto k0 = Isa::load_half(keys + (c + odd) * kPageSize);
+      const auto k1 = Isa::load_half(keys + (c + odd) * kPageSize + 8);
+      for (int h = 0; h < H; ++h) {
+        const auto q = Isa::splat(queries[h * shape.head_dim + c + odd]);
+        low[h][odd] = Isa::fma(k0, q, low[h][odd]);
+        high[h][odd] = Isa::fma(k1, q, high[h][odd]);
+      }
     }
   }
   const auto scale = Isa::splat(shape.scale);
   for (int h = 0; h < H; ++h) {
-    Isa::store(scores + h * stride, Isa::mul(acc[h][0], scale));
-    Isa::store(scores + h * stride + 8, Isa::mul(acc[h][1], scale));
+    Isa::store(scores + h * stride, Isa::mul(Isa::add(low[h][0], low[h][1]), scale));
+    Isa::store(scores + h * stride + 8, Isa::mul(Isa::add(high[h][0], high[h][1]), scale));
   }
 }
 
@@ -75,6 +99,21 @@ inline float softmax(float* scores, int count) {
   return Isa::sum(total);
 }
 
+// The values of up to 16 positions from `first` on, one pointer each.
+static inline void values_of_block(const AttentionShape& shape, const LayerStore& store, const RowView& row, int kv_head,
+                                   int first, int count, const std::uint16_t* (&out)[kPageSize]) {
+  const int values = kPageSize * shape.head_dim;
+  if (first + count <= row.num_straight) {
+    const std::uint16_t* base = page_head(store, row, first, kv_head) + values;
+    for (int i = 0; i < count; ++i) out[i] = base + i * shape.head_dim;
+    return;
+  }
+  for (int i = 0; i < count; ++i) {
+    const int slot = slot_of(row, first + i);
+    out[i] = page_head(store, row, slot, kv_head) + values + slot % kPageSize * shape.head_dim;
+  }
+}
+
 // out[h][c] for channels [c, c + 8 C) = sum over positions of weight * value, divided by the total.
 template <class Isa, int H, int C>
 inline void weigh_values(const AttentionShape& shape, const LayerStore& store, const RowView& row,
@@ -83,20 +122,23 @@ inline void weigh_values(const AttentionShape& shape, const LayerStore& store, c
   for (auto& head : acc) {
     for (auto& part : head) part = Isa::zero();
   }
-  for (int position = 0; position < row.num_visible; ++position) {
-    const int slot = slot_of(row, position);
-    const std::uint16_t* values =
-        page_head(store, row, slot, kv_head) + kPageSize * shape.head_dim + slot % kPageSize * shape.head_dim + c;
-    for (int i = 0; i < C; ++i) {
-      const auto v = Isa::load_half(values + 8 * i);
-      for (int h = 0; h < H; ++h) {
-        acc[h][i] = Isa::fma(v, Isa::splat(scratch.scores[h * scratch.score_stride + position]), acc[h][i]);
+  for (int first = 0; first < row.num_visible; first += kPageSize) {
+    const int count = row.num_visible - first < kPageSize ? row.num_visible - first : kPageSize;
+    const std::uint16_t* values[kPageSize];
+    values_of_block(shape, store, row, kv_head, first, count, values);
+    prefetch_values<Isa>(shape, store, row, kv_head, first + kPageSize, c, 8 * C);
+    for (int i = 0; i < count; ++i) {
+      for (int j = 0; j < C; ++j) {
+        const auto v = Isa::load_half(values[i] + c + 8 * j);
+        for (int h = 0; h < H; ++h) {
+          acc[h][j] = Isa::fma(v, Isa::splat(scratch.scores[h * scratch.score_stride + first + i]), acc[h][j]);
+        }
       }
     }
   }
   for (int h = 0; h < H; ++h) {
     const auto inverse = Isa::splat(1.0f / totals[h]);
-    for (int i = 0; i < C; ++i) Isa::store(out + h * shape.head_dim + c + 8 * i, Isa::mul(acc[h][i], inverse));
+    for (int j = 0; j < C; ++j) Isa::store(out + h * shape.head_dim + c + 8 * j, Isa::mul(acc[h][j], inverse));
   }
 }
 
@@ -105,6 +147,7 @@ inline void attend_heads(const AttentionShape& shape, const LayerStore& store, c
                          const AttentionScratch& scratch, const float* queries, int kv_head, float* out) {
   for (int first = 0; first < row.num_visible; first += kPageSize) {
     const std::uint16_t* keys = keys_of_block(shape, store, row, kv_head, first, scratch.keys);
+    prefetch_keys<Isa>(shape, store, row, kv_head, first + kPageSize);
     score_block<Isa, H>(shape, keys, queries, scratch.scores + first, scratch.score_stride);
   }
   float totals[H];

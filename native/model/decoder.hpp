@@ -9,6 +9,7 @@
 #include "model/batch.hpp"
 #include "model/paged_store.hpp"
 #include "support/aligned.hpp"
+#include "support/arena.hpp"
 #include "support/thread_pool.hpp"
 #include "weights/matrix.hpp"
 
@@ -104,6 +105,7 @@ class Decoder {
   DecoderConfig config_;
   const Kernels& kernels_;
   PagedStore store_;
+  Arena arena_;
   std::vector<Layer> layers_;
   Matrix embedding_, head_;
   std::vector<float> output_norm_;

@@ -68,7 +68,7 @@ std::size_t file_row_bytes(WeightType type, std::size_t columns) {
 }
 
 Matrix::Matrix(WeightType type, int rows, int columns, const std::uint8_t* source, std::size_t source_bytes,
-               ThreadPool& pool)
+               Arena& arena, ThreadPool& pool)
     : rows_(rows) {
   require(rows > 0 && columns > 0, "a matrix needs at least one row and one column");
   require(!is_quantized(type) || columns % kGroup == 0, "quantised rows must be whole groups of 32 columns");
@@ -78,16 +78,16 @@ Matrix::Matrix(WeightType type, int rows, int columns, const std::uint8_t* sourc
   view_.columns = columns;
   view_.num_blocks = (rows + kBlockRows - 1) / kBlockRows;
   view_.block_bytes = packed_block_bytes(view_);
-  data_ = AlignedBuffer<std::uint8_t>(view_.num_blocks * view_.block_bytes);
-  view_.data = data_.data();
+  std::uint8_t* data = arena.allocate(bytes());
+  view_.data = data;
   pool.for_each(view_.num_blocks, [&](int block) {
     const int left = rows - block * kBlockRows;
-    pack_block(view_, source, block, left < kBlockRows ? left : kBlockRows, data_.data() + block * view_.block_bytes);
+    pack_block(view_, source, block, left < kBlockRows ? left : kBlockRows, data + block * view_.block_bytes);
   });
 }
 
 void Matrix::dequantize_row(int row, float* out) const {
-  const std::uint8_t* block = data_.data() + row / kBlockRows * view_.block_bytes;
+  const std::uint8_t* block = view_.data + row / kBlockRows * view_.block_bytes;
   const int r = row % kBlockRows;
   for (int k = 0; k < view_.columns; ++k) {
     if (is_quantized(view_.type)) {

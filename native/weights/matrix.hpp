@@ -1,10 +1,10 @@
-// A weight matrix in packed form, owning its memory.
+// A weight matrix in packed form, in the memory of an arena that outlives it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "support/aligned.hpp"
+#include "support/arena.hpp"
 #include "support/thread_pool.hpp"
 #include "weights/view.hpp"
 
@@ -17,14 +17,15 @@ class Matrix {
  public:
   Matrix() = default;
   // Packs `rows` x `columns` weights as they stand in a GGUF file, row after row. Throws on sizes that do not agree.
-  Matrix(WeightType type, int rows, int columns, const std::uint8_t* source, std::size_t source_bytes, ThreadPool& pool);
+  Matrix(WeightType type, int rows, int columns, const std::uint8_t* source, std::size_t source_bytes, Arena& arena,
+         ThreadPool& pool);
 
   int rows() const { return rows_; }
   int padded_rows() const { return view_.num_blocks * kBlockRows; }
   int columns() const { return view_.columns; }
   bool is_empty() const { return rows_ == 0; }
   WeightType type() const { return view_.type; }
-  std::size_t bytes() const { return data_.size(); }
+  std::size_t bytes() const { return view_.num_blocks * view_.block_bytes; }
   const MatrixView& view() const { return view_; }
 
   // Writes row `row` as float32 to `out`, `columns()` values.
@@ -33,7 +34,6 @@ class Matrix {
  private:
   int rows_ = 0;
   MatrixView view_;
-  AlignedBuffer<std::uint8_t> data_;
 };
 
 }  // namespace paceline

@@ -61,6 +61,16 @@ class Terminal:
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)
 
+    def interrupt_to_the_end(self) -> int:
+        """Press Ctrl-C until the process ends; the exit status. Line editing misses one that comes while it starts."""
+        while True:
+            self.interrupt()
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                continue
+            return self.finish()
+
     def wait_for(self, text: str, count: int = 1) -> None:
         """Read until `text` has been shown `count` times."""
         while self.shown.count(text) < count:

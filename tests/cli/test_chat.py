@@ -85,8 +85,7 @@ def test_interrupts_on_a_terminal(terminal: Invoke, long_llama_path: Path) -> No
         run.wait_for(run.shown[-1], run.shown.count(run.shown[-1]) + 1)  # the answer has begun
     run.interrupt()
     run.wait_for("abort]\n> ")
-    run.interrupt()
-    assert run.finish() == 130
+    assert run.interrupt_to_the_end() == 130
     assert "Traceback" not in run.shown
 
 

@@ -133,20 +133,15 @@ def test_wrong_usage(invoke: Invoke, arguments: Sequence[str]) -> None:
     assert "Traceback" not in result.stderr
 
 
+def limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+
+
 def test_not_enough_memory(spawn: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "roomy.gguf"
     write_tiny_llama(path, context_length=1 << 24)  # its cache would take 4 GiB
-    limit = 3 << 30
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")  # its threads would take address space of their own
-    result = spawn(
-        "generate",
-        "-m",
-        path,
-        "--threads",
-        "1",
-        "hi",
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-    )
+    result = spawn("generate", "-m", path, "--threads", "1", "hi", preexec_fn=limit_memory)
     assert (result.returncode, result.stdout) == (1, b"")
     assert result.stderr.startswith(b"paceline: not enough memory; choose a smaller --max-model-len")
     assert result.stderr.count(b"\n") == 1
