@@ -64,15 +64,16 @@ void rope(float* head, const float* cosines, const float* sines, int rotated) {
 
 template <class Isa>
 void quantize(const Activations& x, int row, int first, int last) {
-  const std::size_t r = row;
-  const float* values = x.values + r * x.columns;
-  std::int8_t* codes = x.codes + r * x.columns;
-  const std::size_t groups = r * (x.columns / kGroup);
+  const float* values = x.values + static_cast<std::size_t>(row) * x.columns;
   for (int k = first; k < last; k += kGroup) {
-    const std::size_t g = groups + k / kGroup;
-    Isa::quantize_group(values + k, codes + k, x.scales + g, x.sums + g);
-    Isa::split_codes(codes + k, x.high + r * x.columns + k, x.low + r * x.columns + k);
-    x.scaled_sums[g] = x.scales[g] * static_cast<float>(x.sums[g]);
+    const std::size_t index = group_index(x, row, k / kGroup);
+    QuantizedGroup& group = x.quantized[index];
+    SplitGroup& split = x.split[index];
+    Isa::quantize_group(values + k, group.codes, &group.scale, &group.sum);
+    group.scaled_sum = group.scale * static_cast<float>(group.sum);
+    Isa::split_codes(group.codes, split.high, split.low);
+    split.scale = group.scale;
+    split.sum = group.sum;
   }
 }
 

@@ -15,19 +15,36 @@ namespace paceline {
 inline constexpr int kMaxRows = 16;   // rows that one pass over a weight block serves
 inline constexpr int kPageSize = 16;  // slots in a page; also the positions that attention scores at a time
 
-// Rows of inputs of a product, in float32 and quantised to 8 bits in groups of 32: value = scale * code. For 8-bit weights
-// each code is also there in two parts, code = 16 * high + low with high in [-8, 8] and low in [-8, 7], whose products with
-// 8-bit weights leave room to be added up in 16 bits.
-struct Activations {
-  int columns = 0;  // row stride of `values` and the codes; `scales` and sums have columns / 32 a row
-  float* values = nullptr;
-  std::int8_t* codes = nullptr;
-  std::int8_t* high = nullptr;
-  std::int8_t* low = nullptr;
-  float* scales = nullptr;
-  std::int32_t* sums = nullptr;  // of the group's codes
-  float* scaled_sums = nullptr;  // scale * sum
+// 32 inputs of one row, quantised: value = scale * code.
+struct QuantizedGroup {
+  std::int8_t codes[kGroup];
+  float scale;
+  float scaled_sum;   // scale * sum
+  std::int32_t sum;   // of the codes
 };
+
+// The same codes in two parts, for 8-bit weights: code = 16 * high + low with high in [-8, 8] and low in [-8, 7], whose
+// products with 8-bit weights leave room to be added up in 16 bits.
+struct SplitGroup {
+  std::int8_t high[kGroup];
+  std::int8_t low[kGroup];
+  float scale;
+  std::int32_t sum;
+};
+
+// Rows of inputs of a product, in float32 and quantised. Quantised rows come in panels of kMaxRows, group by group, so that
+// what a pass needs of a group lies side by side: see `group_index`.
+struct Activations {
+  int columns = 0;
+  float* values = nullptr;  // [rows][columns]
+  QuantizedGroup* quantized = nullptr;
+  SplitGroup* split = nullptr;
+};
+
+// Where group `group` of row `row` lies.
+static inline std::size_t group_index(const Activations& x, std::size_t row, std::size_t group) {
+  return (row / kMaxRows * (x.columns / kGroup) + group) * kMaxRows + row % kMaxRows;
+}
 
 struct Product {
   MatrixView weights;

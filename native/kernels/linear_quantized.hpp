@@ -8,71 +8,83 @@ namespace paceline::kernels {
 // How far ahead of their use weights are asked for, in bytes: one block after the other is read, as one stream.
 inline constexpr std::size_t kPrefetchDistance = 2048;
 
-// What a pass reads of row m's inputs.
-struct InputRow {
-  const std::int8_t* codes;
-  const std::int8_t* high;
-  const std::int8_t* low;
-  const float* scales;
-  const std::int32_t* sums;
-  const float* scaled_sums;
+// One group of a block of 4-bit weights: its codes, scales and minima, ready for any number of rows.
+template <class Isa, WeightType kType>
+struct NibbleGroup {
+  using Input = QuantizedGroup;
+  typename Isa::Codes codes;
+  typename Isa::F8 scale;
+  typename Isa::F8 minimum;
+
+  NibbleGroup(const std::uint8_t* bytes, const std::uint8_t* d, const std::uint8_t* m) : scale(Isa::load_half(d)) {
+    Isa::load_nibbles(bytes, codes);
+    if constexpr (kType == WeightType::kQ4_1) minimum = Isa::load_half(m);
+  }
+
+  // acc = fma(sum of weight code * input code, d * scale, acc), then for Q4_1 acc = fma(m, scale * sum of codes, acc).
+  typename Isa::F8 add_to(typename Isa::F8 acc, const Input& x) const {
+    auto sum = Isa::dot(codes, x.codes);
+    if constexpr (kType == WeightType::kQ4_0) sum = Isa::add(sum, Isa::splat(-8 * x.sum));
+    acc = Isa::fma(Isa::to_float(sum), Isa::mul(scale, Isa::splat(x.scale)), acc);
+    if constexpr (kType == WeightType::kQ4_1) acc = Isa::fma(minimum, Isa::splat(x.scaled_sum), acc);
+    return acc;
+  }
 };
 
-static inline InputRow input_row(const Activations& x, std::size_t row) {
-  const std::size_t values = row * x.columns;
-  const std::size_t groups = row * (x.columns / kGroup);
-  return {x.codes + values,  x.high + values,  x.low + values,
-          x.scales + groups, x.sums + groups, x.scaled_sums + groups};
-}
-
-// One group's integer sums for M rows: over its columns, weight code * input code, exact, the type's offset removed.
-template <class Isa, WeightType kType, int M>
-inline void group_sums(const std::uint8_t* weights, const InputRow (&x)[M], int group, typename Isa::I8 (&out)[M]) {
+// The same for 8-bit weights, whose codes are stored as code + 128.
+template <class Isa>
+struct ByteGroup {
+  using Input = SplitGroup;
   typename Isa::Codes codes;
-  const int first = group * kGroup;
-  if constexpr (kType == WeightType::kQ8_0) {
-    Isa::load_bytes(weights, codes);
-    for (int m = 0; m < M; ++m) {
-      out[m] = Isa::add(Isa::dot16(codes, x[m].high + first, x[m].low + first), Isa::splat(-128 * x[m].sums[group]));
-    }
-  } else {
-    Isa::load_nibbles(weights, codes);
-    for (int m = 0; m < M; ++m) {
-      out[m] = Isa::dot(codes, x[m].codes + first);
-      if constexpr (kType == WeightType::kQ4_0) out[m] = Isa::add(out[m], Isa::splat(-8 * x[m].sums[group]));
-    }
-  }
-}
+  typename Isa::F8 scale;
 
-// One block (8 outputs) for rows [row, row + M). Each output is, group by group, acc = fma(sum, d * scale, acc), then for
-// Q4_1 acc = fma(m, scale * sum of codes, acc): the same operations in the same order for every M.
+  ByteGroup(const std::uint8_t* bytes, const std::uint8_t* d, const std::uint8_t*) : scale(Isa::load_half(d)) {
+    Isa::load_bytes(bytes, codes);
+  }
+
+  typename Isa::F8 add_to(typename Isa::F8 acc, const Input& x) const {
+    const auto sum = Isa::add(Isa::dot16(codes, x.high, x.low), Isa::splat(-128 * x.sum));
+    return Isa::fma(Isa::to_float(sum), Isa::mul(scale, Isa::splat(x.scale)), acc);
+  }
+};
+
+template <class Isa, WeightType kType>
+struct GroupOf {
+  using Type = NibbleGroup<Isa, kType>;
+};
+template <class Isa>
+struct GroupOf<Isa, WeightType::kQ8_0> {
+  using Type = ByteGroup<Isa>;
+};
+
+static inline const QuantizedGroup* inputs_of(const Activations& x, const QuantizedGroup*) { return x.quantized; }
+static inline const SplitGroup* inputs_of(const Activations& x, const SplitGroup*) { return x.split; }
+
+// One block (8 outputs) for rows [row, row + M) of a panel. Each output adds group after group, by the same operations in
+// the same order for every M.
 template <class Isa, WeightType kType, int M>
 inline void multiply_block(const Product& p, const std::uint8_t* block, int row, float* out) {
-  InputRow x[M];
-  typename Isa::F8 acc[M];
-  for (int m = 0; m < M; ++m) {
-    x[m] = input_row(p.inputs, row + m);
-    acc[m] = Isa::zero();
-  }
+  using Group = typename GroupOf<Isa, kType>::Type;
+  constexpr std::size_t kCodeBytes = code_bytes(kType);
+  constexpr std::size_t kGroupBytes = kCodeBytes + 2 * kBlockRows * (kType == WeightType::kQ4_1 ? 2 : 1);
+  const typename Group::Input* x =
+      inputs_of(p.inputs, static_cast<const typename Group::Input*>(nullptr)) + group_index(p.inputs, row, 0);
   const std::uint8_t* d = block;
   const std::uint8_t* minima = block + minimum_offset(p.weights);
   const std::uint8_t* ahead = block + kPrefetchDistance;
   block += code_offset(p.weights);
-  constexpr std::size_t kCodeBytes = code_bytes(kType);
-  constexpr std::size_t kGroupBytes = kCodeBytes + 2 * kBlockRows * (kType == WeightType::kQ4_1 ? 2 : 1);
-  for (int group = 0; group < num_groups(p.weights); ++group, block += kCodeBytes) {
+  typename Isa::F8 acc[M];
+  for (int m = 0; m < M; ++m) acc[m] = Isa::zero();
+  for (int group = 0; group < num_groups(p.weights); ++group) {
     for (std::size_t line = 0; line < kGroupBytes; line += 64) Isa::prefetch(ahead + line);
+    const Group weights(block, d, minima);
+#pragma GCC unroll 16
+    for (int m = 0; m < M; ++m) acc[m] = weights.add_to(acc[m], x[m]);
     ahead += kGroupBytes;
-    typename Isa::I8 sum[M];
-    group_sums<Isa, kType, M>(block, x, group, sum);
-    const auto scale = Isa::load_half(d + 2 * kBlockRows * group);
-    for (int m = 0; m < M; ++m) {
-      acc[m] = Isa::fma(Isa::to_float(sum[m]), Isa::mul(scale, Isa::splat(x[m].scales[group])), acc[m]);
-    }
-    if constexpr (kType == WeightType::kQ4_1) {
-      const auto minimum = Isa::load_half(minima + 2 * kBlockRows * group);
-      for (int m = 0; m < M; ++m) acc[m] = Isa::fma(minimum, Isa::splat(x[m].scaled_sums[group]), acc[m]);
-    }
+    block += kCodeBytes;
+    d += 2 * kBlockRows;
+    minima += 2 * kBlockRows;
+    x += kMaxRows;
   }
   for (int m = 0; m < M; ++m) Isa::store(out + m * p.out_stride, acc[m]);
 }

@@ -80,17 +80,11 @@ class Decoder::Tiling {
 };
 
 Decoder::ActivationBuffer::ActivationBuffer(int rows, int columns) {
-  const std::size_t count = static_cast<std::size_t>(rows) * columns;
-  const std::size_t groups = static_cast<std::size_t>(rows) * (columns / kGroup);
-  values = AlignedBuffer<float>(count);
-  codes = AlignedBuffer<std::int8_t>(count);
-  high = AlignedBuffer<std::int8_t>(count);
-  low = AlignedBuffer<std::int8_t>(count);
-  scales = AlignedBuffer<float>(groups);
-  sums = AlignedBuffer<std::int32_t>(groups);
-  scaled_sums = AlignedBuffer<float>(groups);
-  view = {columns,    values.data(), codes.data(), high.data(),
-          low.data(), scales.data(), sums.data(),  scaled_sums.data()};
+  const std::size_t groups = static_cast<std::size_t>(round_up(rows, kMaxRows)) * (columns / kGroup);
+  values = AlignedBuffer<float>(static_cast<std::size_t>(rows) * columns);
+  quantized = AlignedBuffer<QuantizedGroup>(groups);
+  split = AlignedBuffer<SplitGroup>(groups);
+  view = {columns, values.data(), quantized.data(), split.data()};
 }
 
 Decoder::Decoder(const DecoderConfig& c)

@@ -114,9 +114,9 @@ class Decoder {
   // Rows of activations, each quantised beside its float32 values.
   struct ActivationBuffer {
     ActivationBuffer(int rows, int columns);
-    AlignedBuffer<float> values, scales, scaled_sums;
-    AlignedBuffer<std::int8_t> codes, high, low;
-    AlignedBuffer<std::int32_t> sums;
+    AlignedBuffer<float> values;
+    AlignedBuffer<QuantizedGroup> quantized;
+    AlignedBuffer<SplitGroup> split;
     Activations view;
   };
   ActivationBuffer normed_, attended_, gated_, last_;
