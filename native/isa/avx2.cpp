@@ -9,6 +9,8 @@ namespace avx2 {
 namespace {
 
 struct Isa {
+  static constexpr bool kHasInstances = true;  // a product loop for each number of rows, its sums in registers
+
   using F8 = __m256;
   using I8 = __m256i;
   using Codes = __m256i[8];  // register j: columns 4 j to 4 j + 3 of each of the 8 rows

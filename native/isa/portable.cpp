@@ -7,6 +7,8 @@ namespace portable {
 namespace {
 
 struct Isa {
+  static constexpr bool kHasInstances = false;  // one product loop for any number of rows: small code, quick to build
+
   struct F8 {
     float v[8];
   };

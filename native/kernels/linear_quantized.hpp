@@ -60,10 +60,10 @@ struct GroupOf<Isa, WeightType::kQ8_0> {
 static inline const QuantizedGroup* inputs_of(const Activations& x, const QuantizedGroup*) { return x.quantized; }
 static inline const SplitGroup* inputs_of(const Activations& x, const SplitGroup*) { return x.split; }
 
-// One block (8 outputs) for rows [row, row + M) of a panel. Each output adds group after group, by the same operations in
-// the same order for every M.
+// One block (8 outputs) for rows [row, row + count) of a panel. Each output adds group after group, by the same operations
+// in the same order for every count.
 template <class Isa, WeightType kType, int M>
-inline void multiply_block(const Product& p, const std::uint8_t* block, int row, float* out) {
+inline void multiply_block(const Product& p, const std::uint8_t* block, int row, int count, float* out) {
   using Group = typename GroupOf<Isa, kType>::Type;
   constexpr std::size_t kCodeBytes = code_bytes(kType);
   constexpr std::size_t kGroupBytes = kCodeBytes + 2 * kBlockRows * (kType == WeightType::kQ4_1 ? 2 : 1);
@@ -74,29 +74,33 @@ inline void multiply_block(const Product& p, const std::uint8_t* block, int row,
   const std::uint8_t* ahead = block + kPrefetchDistance;
   block += code_offset(p.weights);
   typename Isa::F8 acc[M];
-  for (int m = 0; m < M; ++m) acc[m] = Isa::zero();
+  for (int m = 0; m < count; ++m) acc[m] = Isa::zero();
   for (int group = 0; group < num_groups(p.weights); ++group) {
     for (std::size_t line = 0; line < kGroupBytes; line += 64) Isa::prefetch(ahead + line);
     const Group weights(block, d, minima);
+    if constexpr (Isa::kHasInstances) {
 #pragma GCC unroll 16
-    for (int m = 0; m < M; ++m) acc[m] = weights.add_to(acc[m], x[m]);
+      for (int m = 0; m < M; ++m) acc[m] = weights.add_to(acc[m], x[m]);
+    } else {
+      for (int m = 0; m < count; ++m) acc[m] = weights.add_to(acc[m], x[m]);
+    }
     ahead += kGroupBytes;
     block += kCodeBytes;
     d += 2 * kBlockRows;
     minima += 2 * kBlockRows;
     x += kMaxRows;
   }
-  for (int m = 0; m < M; ++m) Isa::store(out + m * p.out_stride, acc[m]);
+  for (int m = 0; m < count; ++m) Isa::store(out + m * p.out_stride, acc[m]);
 }
 
-// Blocks [first, last) for rows [row, row + count), count <= M: picks the instance with exactly `count` rows.
+// Blocks [first, last) for rows [row, row + count), count <= M: picks the instance with exactly `count` rows if there is one.
 template <class Isa, WeightType kType, int M>
 inline void multiply_rows(const Product& p, int first, int last, int row, int count) {
-  if constexpr (M > 1) {
+  if constexpr (Isa::kHasInstances && M > 1) {
     if (count < M) return multiply_rows<Isa, kType, M - 1>(p, first, last, row, count);
   }
   for (int b = first; b < last; ++b) {
-    multiply_block<Isa, kType, M>(p, p.weights.data + b * p.weights.block_bytes, row,
+    multiply_block<Isa, kType, M>(p, p.weights.data + b * p.weights.block_bytes, row, Isa::kHasInstances ? M : count,
                                   p.out + row * p.out_stride + b * kBlockRows);
   }
 }
