@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from provenance import provenance
+
 TASKS = {
     "decode, 64 tokens": {"task": "decode", "num_tokens": 64},
     "prefill, 512 tokens": {"task": "prefill", "num_tokens": 512},
@@ -86,6 +88,18 @@ def summary(values: list[float]) -> str:
     return f"{middle:.3g} ({low:.3g} to {high:.3g})"
 
 
+def results(arguments: argparse.Namespace, seconds: dict[str, dict[str, list[float]]]) -> dict[str, object]:
+    versions = "import importlib.metadata as m; print(m.version('llama-cpp-python'))"
+    probe = subprocess.run([arguments.llama_python, "-c", versions], capture_output=True, text=True, check=False)
+    return {
+        "provenance": provenance(),
+        "llama_cpp_python": probe.stdout.strip() or None,
+        "model": Path(arguments.model).name,
+        "threads": arguments.threads,
+        "seconds": seconds,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=None)
@@ -108,9 +122,7 @@ def main() -> None:
             columns.append(f"llama.cpp / paceline {summary(ratios)}")
         print(f"{label:20} " + " | ".join(columns))
     if arguments.json:
-        arguments.json.write_text(
-            json.dumps({"model": arguments.model, "threads": arguments.threads, "seconds": seconds})
-        )
+        arguments.json.write_text(json.dumps(results(arguments, seconds)))
 
 
 if __name__ == "__main__":

@@ -55,3 +55,17 @@ def test_perplexity(runtime: NativeRuntime) -> None:
     log_total = highest + np.log(np.exp(logits - highest[:, None]).sum(axis=1))
     nll = log_total - logits[np.arange(len(ids) - 1), ids[1:]]
     assert np.exp(nll.mean()) == pytest.approx(golden["perplexity"], rel=0.01)
+
+
+def test_greedy_continuations(runtime: NativeRuntime) -> None:
+    """Given the reference's own prefix, the same next token wherever its margin exceeds the tolerance."""
+    num_compared = 0
+    for golden in json.loads((GOLDEN / "greedy.json").read_text())["prompts"]:
+        ids = golden["prompt_ids"] + golden["ids"][:-1]
+        first = len(golden["prompt_ids"]) - 1
+        logits = run(runtime, ids, list(range(first, len(ids))))
+        for row, expected, margin in zip(logits, golden["ids"], golden["margins"], strict=True):
+            if margin > LOGIT_TOLERANCE:
+                assert int(row.argmax()) == expected
+                num_compared += 1
+    assert num_compared > 100

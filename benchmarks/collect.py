@@ -1,0 +1,51 @@
+"""Runs every measurement and keeps the figures that the documentation is made of.
+
+    python benchmarks/collect.py --llama-python PYTHON [--out benchmarks/results/smollm2.json]
+
+Takes some five minutes on a machine with nothing else to do. `make docs` then writes docs/figures.md.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from provenance import provenance
+
+HERE = Path(__file__).parent
+
+
+def run(*command: str) -> str:
+    print("+", *command[1:], file=sys.stderr)
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def script(name: str, *arguments: str) -> dict[str, object]:
+    """The JSON that a benchmark script writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        run(sys.executable, str(HERE / name), *arguments, "--json", str(out))
+        return json.loads(out.read_text())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--llama-python", default=sys.executable)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "smollm2.json")
+    arguments = parser.parse_args()
+    rounds = str(arguments.rounds)
+    figures = {
+        "provenance": provenance(),
+        "overhead": script("overhead.py", "--rounds", rounds),
+        "profile": json.loads(run(sys.executable, "-m", "paceline", "profile", "--json", "--rounds", "40")),
+        "compare": script("compare.py", "--rounds", rounds, "--llama-python", arguments.llama_python),
+    }
+    arguments.out.parent.mkdir(exist_ok=True)
+    arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Where and how a figure was made."""
+
+import os
+import platform
+import sys
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+
+def cpu_model() -> str:
+    """The processor's name as the system gives it."""
+    path = Path("/proc/cpuinfo")
+    if path.exists():
+        for line in path.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def provenance() -> dict[str, object]:
+    arguments = [Path(sys.argv[0]).name, *(Path(a).name if os.sep in a else a for a in sys.argv[1:])]
+    return {
+        "date": date.today().isoformat(),
+        "command": "python benchmarks/" + " ".join(arguments),
+        "cpu": cpu_model(),
+        "num_cpus": len(os.sched_getaffinity(0)),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "paceline": version("paceline"),
+    }

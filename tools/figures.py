@@ -1,0 +1,95 @@
+"""Turns measured figures into tables."""
+
+import statistics
+from typing import Any
+
+Rows = list[list[str]]
+
+
+def table(head: list[str], rows: Rows) -> str:
+    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def spread(values: list[float], scale: float = 1.0) -> str:
+    low, middle, high = (value * scale for value in statistics.quantiles(values, n=4))
+    return f"{middle:.3g} ({low:.3g}–{high:.3g})"
+
+
+def forwards(profile: dict[str, Any]) -> str:
+    """T(n), v(n), T(n) against the floor and n / v(n), for each context."""
+    parts = []
+    for context, figures in profile["contexts"].items():
+        rows = [
+            [
+                n,
+                f"{t:.2f}",
+                f"{figures['v'][n]:.2f}",
+                f"{figures['over_floor'][n]:.2f}",
+                f"{int(n) / figures['v'][n]:.2f}",
+            ]
+            for n, t in figures["t_ms"].items()
+            if int(n) in (1, 2, 3, 4, 6, 8, 12, 16)
+        ]
+        parts.append(
+            f"Behind {context} cached tokens:\n\n" + table(["n", "T(n) ms", "v(n)", "T(n) / floor", "n / v(n)"], rows)
+        )
+    return "\n\n".join(parts)
+
+
+def comparison(compare: dict[str, Any]) -> str:
+    rows = []
+    for task, seconds in compare["seconds"].items():
+        ours, theirs = seconds["paceline"], seconds["llama.cpp"]
+        ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
+        rows.append([task, spread(ours, 1e3), spread(theirs, 1e3), spread(ratios)])
+    return table(["task", "paceline, ms", "llama.cpp, ms", "llama.cpp ÷ paceline"], rows)
+
+
+def around(overhead: dict[str, Any], profile: dict[str, Any]) -> str:
+    host = overhead["host_ms"]
+    rows = [
+        ["Python of a decode step, no drafts, ms", spread(host["off"])],
+        ["Python of a decode step, n-gram drafts, ms", spread(host["ngram"])],
+        ["first character of `paceline generate` from cold, s", spread(overhead["first_character_seconds"])],
+        ["peak memory of a short answer, MB", f"{overhead['peak_bytes'] / 1e6:.0f}"],
+        ["weights, MB", f"{profile['weight_bytes'] / 1e6:.1f}"],
+    ]
+    return table(["", "median (quartiles)"], rows)
+
+
+def document(figures: dict[str, Any]) -> str:
+    """docs/figures.md, without its note."""
+    where, profile, compare = figures["provenance"], figures["profile"], figures["compare"]
+    machine = f"{where['num_cpus']} processors ({where['cpu']}, {profile['isa']}), {profile['threads']} threads"
+    megabytes, bandwidth = profile["weight_bytes"] / 1e6, profile["bandwidth_gb_per_s"]
+    return f"""# Figures
+
+SmolLM2-135M-Instruct Q4_1 on {machine}, {where["date"]}, Paceline {where["paceline"]}.
+Medians, with quartiles in brackets; ratios are of times in the same round. Made by
+
+    {where["command"]}
+
+The machine is a virtual one whose neighbours come and go: its bandwidth and clock vary by a third from minute to
+minute. Only the ratios count.
+
+## Forwards of n rows
+
+`paceline profile`. The floor is the time of reading the weights of one step ({megabytes:.1f} MB) at the best bandwidth
+seen in the same run, {bandwidth:.1f} GB/s: {profile["floor_ms"]:.2f} ms.
+
+{forwards(profile)}
+
+## Beside llama.cpp
+
+`benchmarks/compare.py`, llama-cpp-python {compare["llama_cpp_python"]} built for this machine; the same file, the same
+threads.
+
+{comparison(compare)}
+
+## Around the forward
+
+`benchmarks/overhead.py`.
+
+{around(figures["overhead"], profile)}
+"""
