@@ -6,7 +6,6 @@
 #include <nanobind/stl/vector.h>
 
 #include "model/decoder.hpp"
-#include "model/probe.hpp"
 #include "support/cpu.hpp"
 
 namespace nb = nanobind;
@@ -28,7 +27,7 @@ void load_vector(Decoder& decoder, const std::string& role, int layer, const Flo
   decoder.load_vector(role, layer, data.data(), data.size());
 }
 
-// The views keep the decoder alive; their content is overwritten by its next forward.
+// The view keeps the decoder alive; its content is overwritten by the next forward.
 Logits logits(nb::handle self) {
   const auto& decoder = nb::cast<const Decoder&>(self);
   return Logits(decoder.logits(),
@@ -36,12 +35,14 @@ Logits logits(nb::handle self) {
                 self);
 }
 
-Hidden hidden(nb::handle self, std::size_t num_layers) {
-  const auto& decoder = nb::cast<const Decoder&>(self);
-  return Hidden(decoder.hidden(),
+// The view owns the memory that it shows.
+Hidden hidden(const Decoder& decoder, std::size_t num_layers) {
+  auto* shared = new std::shared_ptr<AlignedBuffer<float>>(decoder.hidden());
+  const nb::capsule owner(shared, [](void* p) noexcept { delete static_cast<std::shared_ptr<AlignedBuffer<float>>*>(p); });
+  return Hidden((*shared)->data(),
                 {static_cast<std::size_t>(decoder.num_hidden_rows()), num_layers,
                  static_cast<std::size_t>(decoder.config().hidden_size)},
-                self);
+                owner);
 }
 
 void bind_config(nb::module_& m) {
@@ -88,20 +89,15 @@ void bind_decoder(nb::module_& m) {
       .def("forward", &Decoder::forward, "segments"_a, "hidden_layers"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("logits", logits)
       .def("hidden", hidden, "num_layers"_a)
-      .def("copy_slots", [](Decoder& d, const std::vector<int>& pages,
-                            const std::vector<std::pair<int, int>>& moves) { d.store().copy_slots(pages, moves); },
-           "pages"_a, "moves"_a)
-      .def("copy_page", [](Decoder& d, int source, int destination) { d.store().copy_page(source, destination); },
-           "source"_a, "destination"_a)
-      .def("fill_pages", [](Decoder& d, const std::vector<int>& pages) { d.store().fill(pages); }, "pages"_a)
-      .def("poison_pages", [](Decoder& d, const std::vector<int>& pages) { d.store().poison(pages); }, "pages"_a)
-      .def("read_bandwidth", [](Decoder& d, std::size_t bytes, int repeats) {
-             return read_bandwidth(d.pool(), d.kernels(), bytes, repeats);
-           }, "bytes"_a, "repeats"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("copy_slots", &Decoder::copy_slots, "pages"_a, "moves"_a)
+      .def("copy_page", &Decoder::copy_page, "source"_a, "destination"_a)
+      .def("fill_pages", &Decoder::fill_pages, "pages"_a)
+      .def("poison_pages", &Decoder::poison_pages, "pages"_a)
+      .def("read_bandwidth", &Decoder::read_bandwidth, "bytes"_a, "repeats"_a, nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("padded_vocab_size", &Decoder::padded_vocab_size)
       .def_prop_ro("isa", &Decoder::isa)
       .def_prop_ro("weight_bytes", &Decoder::weight_bytes)
-      .def_prop_ro("store_bytes", [](Decoder& d) { return d.store().bytes(); });
+      .def_prop_ro("store_bytes", &Decoder::store_bytes);
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 
 namespace paceline::kernels {
 
-inline constexpr int kMaxHeads = 8;  // query heads of one task
-
 static inline int slot_of(const RowView& row, int position) {
   return position < row.num_straight ? position : row.path[position - row.num_straight];
 }
@@ -157,18 +155,15 @@ inline void attend_heads(const AttentionShape& shape, const LayerStore& store, c
   for (; c < shape.head_dim; c += 8) weigh_values<Isa, H, 1>(shape, store, row, scratch, kv_head, c, totals, out);
 }
 
-// Up to three query heads share one reading of keys and values: that is what the registers hold.
 template <class Isa>
 void attend(const AttentionShape& shape, const LayerStore& store, const RowView& row, const AttentionScratch& scratch,
             const float* queries, int first, int last, int kv_head, float* out) {
-  while (first < last) {
-    const float* q = queries + first * shape.head_dim;
-    float* o = out + first * shape.head_dim;
-    const int count = last - first < 3 ? last - first : 3;
-    if (count == 3) attend_heads<Isa, 3>(shape, store, row, scratch, q, kv_head, o);
-    if (count == 2) attend_heads<Isa, 2>(shape, store, row, scratch, q, kv_head, o);
-    if (count == 1) attend_heads<Isa, 1>(shape, store, row, scratch, q, kv_head, o);
-    first += count;
+  const float* q = queries + first * shape.head_dim;
+  float* o = out + first * shape.head_dim;
+  switch (last - first) {
+    case 1: return attend_heads<Isa, 1>(shape, store, row, scratch, q, kv_head, o);
+    case 2: return attend_heads<Isa, 2>(shape, store, row, scratch, q, kv_head, o);
+    default: return attend_heads<Isa, kMaxHeads>(shape, store, row, scratch, q, kv_head, o);
   }
 }
 

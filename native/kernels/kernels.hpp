@@ -13,6 +13,7 @@
 namespace paceline {
 
 inline constexpr int kMaxRows = 16;   // rows that one pass over a weight block serves
+inline constexpr int kMaxHeads = 3;   // query heads that share one reading of keys: what the registers hold
 inline constexpr int kPageSize = 16;  // slots in a page; also the positions that attention scores at a time
 
 // 32 inputs of one row, quantised: value = scale * code.
@@ -107,7 +108,7 @@ struct Kernels {
   // Stores one head's key and value, float32, into slot offset `offset` of a page.
   void (*store_kv)(const float* key, const float* value, int head_dim, std::uint16_t* page_head, int offset);
 
-  // Attention of query heads [first, last), all served by key/value head `kv_head`, at most 8, for one row.
+  // Attention of query heads [first, last), 1 to kMaxHeads of them, all served by key/value head `kv_head`, for one row.
   void (*attend)(const AttentionShape&, const LayerStore&, const RowView&, const AttentionScratch&, const float* queries,
                  int first, int last, int kv_head, float* out);
 

@@ -13,8 +13,9 @@ void check_segment(const Segment& s, const BatchLimits& limits) {
   const int num_rows = static_cast<int>(s.tokens.size());
   const int num_run = num_rows - static_cast<int>(s.parents.size());
   require(num_run >= 1, "a segment needs at least one row before its tree");
-  require(s.length >= 0 && s.length + num_rows <= static_cast<int>(s.pages.size()) * kPageSize,
-          "slots up to " + text(s.length + num_rows) + " do not fit " + text(s.pages.size()) + " pages of " + text(kPageSize));
+  const long long last_slot = static_cast<long long>(s.length) + num_rows;
+  require(s.length >= 0 && last_slot <= static_cast<long long>(s.pages.size()) * kPageSize,
+          "slots up to " + text(last_slot) + " do not fit " + text(s.pages.size()) + " pages of " + text(kPageSize));
   for (const int page : s.pages) {
     require(page >= 0 && page < limits.num_pages, "page " + text(page) + " is not one of " + text(limits.num_pages));
   }

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "model/probe.hpp"
 #include "support/check.hpp"
 #include "support/cpu.hpp"
+#include "support/exclusive.hpp"
 
 namespace paceline {
 namespace {
@@ -13,7 +15,6 @@ namespace {
 constexpr std::size_t kTileBytes = 8 << 10;      // weights of a tile: about a microsecond of reading
 constexpr std::size_t kPrefetchBytes = 4 << 10;  // of a product's first weights
 constexpr int kSwigluColumns = 256;     // columns of a tile; whole groups
-constexpr int kHeadsOfTask = 3;         // query heads that share one reading of keys (attention.hpp)
 
 const Kernels& select_kernels(bool is_portable) {
   return !is_portable && kAvx2Kernels != nullptr && has_avx2() ? *kAvx2Kernels : kPortableKernels;
@@ -33,7 +34,7 @@ void check_config(const DecoderConfig& c) {
 int heads_of_task(int num_groups, int group, int num_threads) {
   int best = 1;
   double best_time = 0;
-  for (int heads = 1; heads <= std::min(group, kHeadsOfTask); ++heads) {
+  for (int heads = 1; heads <= std::min(group, kMaxHeads); ++heads) {
     const int num_tasks = num_groups * ((group + heads - 1) / heads);
     const double time = (num_tasks + num_threads - 1) / num_threads * (0.6 + 0.4 * heads);
     if (heads == 1 || time < best_time) {
@@ -56,16 +57,16 @@ class Decoder::Tiling {
     int first, last;  // blocks
   };
 
-  explicit Tiling(const std::vector<Part>& parts) : parts_(parts) {
-    const std::size_t block_bytes = parts[0].matrix->view().block_bytes;
+  explicit Tiling(const Parts& parts) : parts_(parts) {
+    const std::size_t block_bytes = parts.parts[0].matrix->view().block_bytes;
     tile_blocks_ = std::max(1, static_cast<int>(kTileBytes / block_bytes));
-    for (const Part& part : parts) num_tiles_ += tiles_of(part);
+    for (int i = 0; i < parts.count; ++i) num_tiles_ += tiles_of(parts.parts[i]);
   }
 
   int num_tiles() const { return num_tiles_; }
 
   Tile at(int tile) const {
-    const Part* part = parts_.data();
+    const Part* part = parts_.parts.data();
     for (; tile >= tiles_of(*part); ++part) tile -= tiles_of(*part);
     const int first = tile * tile_blocks_;
     return {part, first, std::min(first + tile_blocks_, part->matrix->view().num_blocks)};
@@ -74,7 +75,7 @@ class Decoder::Tiling {
  private:
   int tiles_of(const Part& part) const { return (part.matrix->view().num_blocks + tile_blocks_ - 1) / tile_blocks_; }
 
-  const std::vector<Part>& parts_;
+  const Parts& parts_;
   int tile_blocks_ = 1;
   int num_tiles_ = 0;
 };
@@ -104,16 +105,12 @@ Decoder::Decoder(const DecoderConfig& c)
   gate_up_ = AlignedBuffer<float>(rows * 2 * c.intermediate_size);
   logits_ = AlignedBuffer<float>(static_cast<std::size_t>(c.max_logits_rows) * round_up(c.vocab_size, kBlockRows));
   for (int i = 0; i < c.num_threads; ++i) {
-    scores_.emplace_back(std::size_t{kHeadsOfTask} * round_up(c.max_length, kPageSize));
+    scores_.emplace_back(std::size_t{kMaxHeads} * round_up(c.max_length, kPageSize));
     keys_.emplace_back(std::size_t{kPageSize} * c.head_dim);
   }
-  for (int position = 0; position < c.max_length; ++position) {
-    for (int i = 0; i < c.rope_dim / 2; ++i) {
-      const double angle = position * std::pow(c.rope_theta, -2.0 * i / c.rope_dim);
-      cosines_.push_back(static_cast<float>(std::cos(angle)));
-      sines_.push_back(static_cast<float>(std::sin(angle)));
-    }
-  }
+  cosines_ = AlignedBuffer<float>(rows * (c.rope_dim / 2));
+  sines_ = AlignedBuffer<float>(rows * (c.rope_dim / 2));
+  for (int i = 0; i < c.rope_dim / 2; ++i) frequencies_.push_back(std::pow(c.rope_theta, -2.0 * i / c.rope_dim));
 }
 
 int Decoder::qkv_stride() const { return (config_.num_heads + 2 * config_.num_kv_heads) * config_.head_dim; }
@@ -158,6 +155,8 @@ void Decoder::check_matrix(const std::string& role, int rows, int columns) const
 
 void Decoder::load_matrix(const std::string& role, int layer, WeightType type, int rows, int columns,
                           const std::uint8_t* source, std::size_t source_bytes) {
+  const Exclusive exclusive(is_in_use_);
+  require(!is_complete_, "the model's weights are loaded already");
   Matrix& target = matrix(role, layer);
   check_matrix(role, rows, columns);
   target = Matrix(type, rows, columns, source, source_bytes, arena_, pool_);
@@ -168,7 +167,7 @@ void Decoder::load_vector(const std::string& role, int layer, const float* sourc
   vector(role, layer).assign(source, source + count);
 }
 
-void Decoder::check_complete() const {
+void Decoder::check_complete() {
   require(!embedding_.is_empty() && !output_norm_.empty(), "the model lacks its embedding or its output norm");
   for (const Layer& l : layers_) {
     for (const Matrix* m : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down}) {
@@ -176,6 +175,7 @@ void Decoder::check_complete() const {
     }
     require(!l.attn_norm.empty() && !l.ffn_norm.empty(), "a layer lacks a norm");
   }
+  is_complete_ = true;
 }
 
 std::size_t Decoder::weight_bytes() const {
@@ -186,7 +186,34 @@ std::size_t Decoder::weight_bytes() const {
   return bytes;
 }
 
+void Decoder::copy_slots(const std::vector<int>& pages, const std::vector<std::pair<int, int>>& moves) {
+  const Exclusive exclusive(is_in_use_);
+  store_.copy_slots(pages, moves);
+}
+
+void Decoder::copy_page(int source, int destination) {
+  const Exclusive exclusive(is_in_use_);
+  store_.copy_page(source, destination);
+}
+
+void Decoder::fill_pages(const std::vector<int>& pages) {
+  const Exclusive exclusive(is_in_use_);
+  store_.fill(pages);
+}
+
+void Decoder::poison_pages(const std::vector<int>& pages) {
+  const Exclusive exclusive(is_in_use_);
+  store_.poison(pages);
+}
+
+double Decoder::read_bandwidth(std::size_t bytes, int repeats) {
+  const Exclusive exclusive(is_in_use_);
+  return paceline::read_bandwidth(pool_, kernels_, bytes, repeats);
+}
+
 void Decoder::forward(const std::vector<Segment>& segments, const std::vector<int>& hidden_layers) {
+  const Exclusive exclusive(is_in_use_);
+  require(is_complete_, "the model's weights are not loaded");
   const auto job = std::make_shared<const Forward>(
       Forward{Batch(segments, {config_.max_rows, config_.max_logits_rows, config_.max_length, padded_vocab_size(),
                                store_.num_pages()}),
@@ -197,7 +224,7 @@ void Decoder::forward(const std::vector<Segment>& segments, const std::vector<in
   num_logits_rows_ = static_cast<int>(job->batch.logits_rows().size());
   num_hidden_rows_ = static_cast<int>(job->batch.hidden_rows().size());
   const std::size_t hidden_size = job->batch.hidden_rows().size() * hidden_layers.size() * config_.hidden_size;
-  if (hidden_size > hidden_.size()) hidden_ = AlignedBuffer<float>(hidden_size);
+  if (hidden_size > hidden_->size()) hidden_ = std::make_shared<AlignedBuffer<float>>(hidden_size);
   if (job->batch.rows().empty()) return;
   constexpr std::size_t kPhasesOfLayer = 10;
   const std::size_t num_phases = kPhasesOfLayer * config_.num_layers + hidden_layers.size() + 3;
@@ -217,9 +244,9 @@ void Decoder::run(Team& team, const Batch& batch, const std::vector<int>& hidden
     prefetch(team, qkv_parts(layer));
     normalize(team, batch, residual, layer.attn_norm);
     multiply(team, normed_.view, num_rows, qkv_parts(layer), qkv_.data(), qkv_stride());
-    prefetch(team, {{&layer.o, 0}});
+    prefetch(team, only(layer.o));
     attention(team, batch, i);
-    multiply(team, attended_.view, num_rows, {{&layer.o, 0}}, projected_.data(), layer.o.padded_rows());
+    multiply(team, attended_.view, num_rows, only(layer.o), projected_.data(), layer.o.padded_rows());
     prefetch(team, gate_up_parts(layer));
     normalize(team, batch, projected_.data(), layer.ffn_norm);
     feed_forward(team, num_rows, layer);
@@ -229,8 +256,15 @@ void Decoder::run(Team& team, const Batch& batch, const std::vector<int>& hidden
 }
 
 void Decoder::embed(Team& team, const Batch& batch) {
+  const std::size_t num_pairs = config_.rope_dim / 2;
   team.for_each(static_cast<int>(batch.rows().size()), [&](int row) {
-    embedding_.dequantize_row(batch.rows()[row].token, x_.data() + static_cast<std::size_t>(row) * config_.hidden_size);
+    const Row& r = batch.rows()[row];
+    embedding_.dequantize_row(r.token, x_.data() + static_cast<std::size_t>(row) * config_.hidden_size);
+    for (std::size_t i = 0; i < num_pairs; ++i) {
+      const double angle = r.position * frequencies_[i];
+      cosines_[row * num_pairs + i] = static_cast<float>(std::cos(angle));
+      sines_[row * num_pairs + i] = static_cast<float>(std::sin(angle));
+    }
   });
 }
 
@@ -245,7 +279,7 @@ void Decoder::normalize(Team& team, const Batch& batch, const float* residual, c
   });
 }
 
-void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, const std::vector<Part>& parts, float* out,
+void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, const Parts& parts, float* out,
                        int stride) {
   const Tiling tiling(parts);
   team.for_each(tiling.num_tiles(), [&](int tile) {
@@ -255,7 +289,7 @@ void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, cons
   });
 }
 
-void Decoder::prefetch(const Team& team, const std::vector<Part>& parts) const {
+void Decoder::prefetch(const Team& team, const Parts& parts) const {
   const Tiling tiling(parts);
   const auto [part, first, last] = tiling.at(team.first_tile(tiling.num_tiles()));
   const MatrixView& weights = part->matrix->view();
@@ -264,19 +298,19 @@ void Decoder::prefetch(const Team& team, const std::vector<Part>& parts) const {
   for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
 }
 
-std::vector<Decoder::Part> Decoder::qkv_parts(const Layer& layer) const {
+Decoder::Parts Decoder::qkv_parts(const Layer& layer) const {
   const int q = config_.num_heads * config_.head_dim;
-  return {{&layer.q, 0}, {&layer.k, q}, {&layer.v, q + config_.num_kv_heads * config_.head_dim}};
+  return {{{{&layer.q, 0}, {&layer.k, q}, {&layer.v, q + config_.num_kv_heads * config_.head_dim}}}, 3};
 }
 
-std::vector<Decoder::Part> Decoder::gate_up_parts(const Layer& layer) const {
-  return {{&layer.gate, 0}, {&layer.up, config_.intermediate_size}};
+Decoder::Parts Decoder::gate_up_parts(const Layer& layer) const {
+  return {{{{&layer.gate, 0}, {&layer.up, config_.intermediate_size}}}, 2};
 }
 
 void Decoder::store_keys_and_values(const Batch& batch, int row, int layer) {
   const Row& r = batch.rows()[row];
   const int head_dim = config_.head_dim;
-  const std::size_t angles = static_cast<std::size_t>(r.position) * (config_.rope_dim / 2);
+  const std::size_t angles = static_cast<std::size_t>(row) * (config_.rope_dim / 2);
   float* heads = qkv_.data() + static_cast<std::size_t>(row) * qkv_stride();
   for (int h = 0; h < config_.num_heads + config_.num_kv_heads; ++h) {
     kernels_.rope(heads + h * head_dim, cosines_.data() + angles, sines_.data() + angles, config_.rope_dim);
@@ -318,7 +352,7 @@ void Decoder::attention(Team& team, const Batch& batch, int layer) {
 void Decoder::feed_forward(Team& team, int num_rows, const Layer& layer) {
   const int width = config_.intermediate_size;
   multiply(team, normed_.view, num_rows, gate_up_parts(layer), gate_up_.data(), 2 * width);
-  prefetch(team, {{&layer.down, 0}});
+  prefetch(team, only(layer.down));
   const int tiles_of_row = (width + kSwigluColumns - 1) / kSwigluColumns;
   team.for_each(num_rows * tiles_of_row, [&](int tile) {
     const std::size_t row = tile / tiles_of_row;
@@ -328,7 +362,7 @@ void Decoder::feed_forward(Team& team, int num_rows, const Layer& layer) {
     kernels_.swiglu(gate + first, gate + width + first, last - first, gated_.view.values + row * width + first);
     kernels_.quantize(gated_.view, static_cast<int>(row), first, last / kGroup * kGroup);
   });
-  multiply(team, gated_.view, num_rows, {{&layer.down, 0}}, projected_.data(), layer.down.padded_rows());
+  multiply(team, gated_.view, num_rows, only(layer.down), projected_.data(), layer.down.padded_rows());
 }
 
 void Decoder::keep_hidden(Team& team, const Batch& batch, const float* residual, std::size_t index, std::size_t num_layers) {
@@ -336,7 +370,7 @@ void Decoder::keep_hidden(Team& team, const Batch& batch, const float* residual,
   const std::size_t stride = round_up(config_.hidden_size, kBlockRows);
   team.for_each(static_cast<int>(batch.hidden_rows().size()), [&](int i) {
     const std::size_t row = batch.hidden_rows()[i];
-    float* out = hidden_.data() + (i * num_layers + index) * width;
+    float* out = hidden_->data() + (i * num_layers + index) * width;
     for (std::size_t k = 0; k < width; ++k) {
       out[k] = residual == nullptr ? x_[row * width + k] : x_[row * width + k] + residual[row * stride + k];
     }
@@ -347,14 +381,14 @@ void Decoder::head_logits(Team& team, const Batch& batch) {
   const int width = config_.hidden_size;
   const std::size_t stride = round_up(width, kBlockRows);
   const int num_rows = static_cast<int>(batch.logits_rows().size());
-  if (num_rows > 0) prefetch(team, {{&head(), 0}});
+  if (num_rows > 0) prefetch(team, only(head()));
   team.for_each(num_rows, [&](int i) {
     const std::size_t row = batch.logits_rows()[i];
     kernels_.rms_norm(x_.data() + row * width, projected_.data() + row * stride, output_norm_.data(), config_.rms_norm_eps,
                       width, last_.view.values + static_cast<std::size_t>(i) * width);
     kernels_.quantize(last_.view, i, 0, width / kGroup * kGroup);
   });
-  if (num_rows > 0) multiply(team, last_.view, num_rows, {{&head(), 0}}, logits_.data(), padded_vocab_size());
+  if (num_rows > 0) multiply(team, last_.view, num_rows, only(head()), logits_.data(), padded_vocab_size());
 }
 
 }  // namespace paceline

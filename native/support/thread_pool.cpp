@@ -2,7 +2,11 @@
 
 #include <unistd.h>
 
+#include <stdexcept>
+#include <system_error>
+
 #include "support/check.hpp"
+#include "support/float_mode.hpp"
 
 namespace paceline {
 namespace {
@@ -48,18 +52,39 @@ ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads) {
 void ThreadPool::start_workers() {
   owner_ = getpid();
   const std::uint32_t seen = epoch_.load();
-  for (int i = 1; i < num_threads_; ++i) workers_.emplace_back([this, i, seen] { serve(i, seen); });
+  try {
+    for (int i = 1; i < num_threads_; ++i) workers_.emplace_back([this, i, seen] { serve(i, seen); });
+  } catch (const std::system_error&) {
+    const std::size_t num_started = workers_.size() + 1;
+    stop_workers();
+    throw std::runtime_error("could start only " + std::to_string(num_started) + " of " + std::to_string(num_threads_) +
+                             " threads; ask for fewer");
+  }
 }
 
-ThreadPool::~ThreadPool() {
-  if (owner_ != getpid()) {  // a forked child has no such threads to join
-    for (auto& worker : workers_) worker.detach();
-    return;
-  }
+void ThreadPool::stop_workers() {
   is_stopping_.store(true);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   for (auto& worker : workers_) worker.join();
+  workers_.clear();
+}
+
+// In a forked child the threads are gone, and the system may have given their stacks and handles to others: nothing may be
+// done with the handles, not even destroying them. The mutex may be held by a thread that is gone.
+void ThreadPool::abandon_workers() {
+  static_cast<void>(new std::vector<std::thread>(std::move(workers_)));
+  workers_.clear();
+  static_cast<void>(mutex_.release());
+  mutex_ = std::make_unique<std::mutex>();
+}
+
+ThreadPool::~ThreadPool() {
+  if (owner_ == getpid()) {
+    stop_workers();
+  } else {
+    abandon_workers();
+  }
 }
 
 void ThreadPool::publish(std::shared_ptr<Job> job) {
@@ -74,12 +99,10 @@ std::shared_ptr<ThreadPool::Job> ThreadPool::current() {
 
 void ThreadPool::run(Work work, std::size_t num_phases) {
   if (owner_ != getpid()) {
-    for (auto& worker : workers_) worker.detach();
-    workers_.clear();
-    static_cast<void>(mutex_.release());  // a thread that is gone may hold it
-    mutex_ = std::make_unique<std::mutex>();
+    abandon_workers();
     start_workers();
   }
+  const FloatMode mode;
   const auto job = std::make_shared<Job>(std::move(work), num_phases, num_threads_);
   publish(job);
   epoch_.fetch_add(1, std::memory_order_release);
@@ -94,6 +117,7 @@ void ThreadPool::for_each(int num_tiles, const std::function<void(int tile)>& f)
 }
 
 void ThreadPool::serve(int thread, std::uint32_t seen) {
+  const FloatMode mode;
   while (true) {
     wait_for_change(epoch_, seen, kIdleSpins);
     seen = epoch_.load(std::memory_order_acquire);

@@ -102,7 +102,8 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  // Runs `work` on the calling thread and, as far as they are free, on the others. `num_phases` bounds its phases.
+  // Runs `work` on the calling thread and, as far as they are free, on the others. `num_phases` bounds its phases. `work`
+  // must not throw: there is nobody to catch it on the other threads.
   void run(Work work, std::size_t num_phases);
 
   // A job of a single phase.
@@ -118,6 +119,8 @@ class ThreadPool {
   };
 
   void start_workers();
+  void stop_workers();
+  void abandon_workers();
   void serve(int thread, std::uint32_t seen);
   void publish(std::shared_ptr<Job> job);
   std::shared_ptr<Job> current();
