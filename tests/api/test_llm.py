@@ -144,7 +144,7 @@ def test_one_bad_prompt_among_good_ones_runs_none(llm: LLM) -> None:
     with pytest.raises(UsageError):
         llm.generate(["hello", ""])
     assert not llm._engine.has_unfinished
-    assert llm._collectors == {}
+    assert llm._deliveries._collectors == {}
 
 
 @pytest.mark.parametrize(

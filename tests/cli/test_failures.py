@@ -72,7 +72,7 @@ def bad_files(tmp_path_factory: pytest.TempPathFactory, tiny_llama_path: Path) -
         (("--threads", "0"), ("num_threads is 0",)),
         (("--threads", "-1"), ("num_threads is -1",)),
         (("--threads", "1" * 40), ("num_threads",)),
-        (("--max-model-len", "0"), ("max_length is 0", "1 to 256")),
+        (("--max-model-len", "0"), ("max_model_len is 0", "1 to 256")),
         (("--max-model-len", "257"), ("257", "1 to 256")),
         (("--max-model-len", "1" * 40), ("1 to 256",)),
     ],

@@ -96,7 +96,7 @@ def test_registry() -> None:
         ("n-gram", {}, "unknown proposer 'n-gram'; did you mean 'ngram'"),
         ("medusa", {}, "unknown proposer 'medusa'; choose from ngram"),
         ("ngram", {"min_mach": 2}, "no option 'min_mach'; did you mean 'min_match'"),
-        ("ngram", {"min_match": 0}, "min_match is 0; expected an integer of at least 1"),
+        ("ngram", {"min_match": 0}, "min_match is 0; expected an integer from 1 to 32"),
         ("ngram", {"max_match": True}, "max_match is True"),
         ("ngram", {"min_match": "2"}, "min_match is '2'"),
         ("ngram", {"min_match": 9}, "min_match is 9 and max_match 5"),

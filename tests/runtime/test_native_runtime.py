@@ -1,7 +1,10 @@
 """The native runtime beyond its numbers: instruction sets beside each other, fork, lifetime of what it returns."""
 
+import ctypes
+import ctypes.util
 import gc
 import os
+import platform
 import threading
 from pathlib import Path
 
@@ -10,7 +13,8 @@ import pytest
 from gguf_files import write_tiny_llama
 
 from paceline import _native
-from paceline.models import GGUFFile
+from paceline.errors import PacelineError, UsageError
+from paceline.models import GGUFFile, read_config
 from paceline.runtime.base import Segment
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.runtime.threads import default_num_threads
@@ -67,6 +71,108 @@ def test_a_forked_child_computes_too(tiny_llama_path: Path) -> None:
     np.testing.assert_array_equal(runtime.forward([SEGMENT]).logits, expected)
 
 
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_a_forked_child_with_threads_of_its_own(tiny_llama_path: Path, is_dropped: bool) -> None:
+    """The child's threads may get the stacks and handles of those that the fork did not take along."""
+    runtime = load(tiny_llama_path, num_threads=8)
+    expected = runtime.forward([SEGMENT]).logits.copy()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            event = threading.Event()
+            threads = [threading.Thread(target=event.wait) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            if is_dropped:
+                del runtime
+                gc.collect()
+                status = 0
+            else:
+                status = int(not np.array_equal(runtime.forward([SEGMENT]).logits, expected))
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_hidden_states_outlive_a_larger_forward(tiny_llama_path: Path) -> None:
+    runtime = load(tiny_llama_path)
+    hidden = runtime.forward([Segment(0, 0, (0,), (1, 2), hidden_layers=(0, 1))]).hidden
+    assert hidden is not None
+    copy = hidden.copy()
+    pages = tuple(range(16))
+    runtime.forward([Segment(0, 0, pages, tuple(range(200)), hidden_layers=(0, 1, 2))])  # needs more memory than before
+    np.testing.assert_array_equal(hidden, copy)
+
+
+def test_a_runtime_without_its_weights_refuses(tiny_llama_path: Path) -> None:
+    with GGUFFile.open(tiny_llama_path) as file:
+        runtime = NativeRuntime(read_config(file), NativeOptions())
+    with pytest.raises(ValueError, match="not loaded"):
+        runtime.forward([SEGMENT])
+
+
+def test_a_second_caller_is_refused(tiny_llama_path: Path) -> None:
+    """forward lets other Python threads run: whoever comes meanwhile gets an error, not the wrong numbers."""
+    runtime = load(tiny_llama_path, num_threads=1)
+    expected = runtime.forward([SEGMENT]).logits.copy()
+    outcomes: list[object] = []
+
+    def work() -> None:
+        for _ in range(200):
+            try:
+                runtime.forward([SEGMENT])
+                outcomes.append(True)
+            except RuntimeError as error:
+                outcomes.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(outcome is True or "another thread" in str(outcome) for outcome in outcomes)
+    np.testing.assert_array_equal(runtime.forward([SEGMENT]).logits, expected)
+
+
+def test_the_callers_float_mode_does_not_matter(tiny_llama_path: Path) -> None:
+    fesetround = ctypes.CDLL(ctypes.util.find_library("m")).fesetround
+    runtime = load(tiny_llama_path, num_threads=2)
+    expected = runtime.forward([SEGMENT]).logits.copy()
+    upward = 0x800 if platform.machine() == "x86_64" else 0x400000
+    assert fesetround(upward) == 0
+    try:
+        found = [runtime.forward([SEGMENT]).logits.copy() for _ in range(5)]
+    finally:
+        fesetround(0)
+    for logits in found:
+        np.testing.assert_array_equal(logits, expected)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"isa": "avx2"},
+        {"vocab_size": 0},
+        {"max_rows": 0},
+        {"max_rows": True},
+        {"num_threads": 1.5},
+        {"max_length": "9"},
+    ],
+)
+def test_options_out_of_range_are_named(tiny_llama_path: Path, options: dict[str, object]) -> None:
+    name = "max_model_len" if "max_length" in options else next(iter(options))
+    with pytest.raises(UsageError, match=name):
+        load(tiny_llama_path, **options)
+
+
+def test_a_cache_that_cannot_be_had_is_named(tmp_path: Path) -> None:
+    write_tiny_llama(tmp_path / "m.gguf", context_length=2**24)
+    with pytest.raises(PacelineError, match="max_model_len"):
+        load(tmp_path / "m.gguf", num_pages=2**31 - 1)
+
+
 def test_two_runtimes_in_two_threads(tiny_llama_path: Path) -> None:
     runtimes = [load(tiny_llama_path, num_threads=4) for _ in range(2)]
     expected = runtimes[0].forward([SEGMENT]).logits.copy()
@@ -102,12 +208,19 @@ def test_default_threads_follow_the_affinity(tiny_llama_path: Path) -> None:
     assert 1 <= default_num_threads() <= len(everything)
 
 
+def test_a_sequence_appears_once(tiny_llama_path: Path) -> None:
+    with pytest.raises(ValueError, match="twice"):
+        load(tiny_llama_path).forward([SEGMENT, SEGMENT])
+
+
 @pytest.mark.parametrize(
     ("segment", "message"),
     [
         (Segment(0, 0, (0,), tuple(range(17))), "17"),
         (Segment(0, 250, tuple(range(17)), (1, 2, 3, 4, 5, 6, 7)), "capacity of 256"),
         (Segment(0, 0, (0,), (320,)), "320"),
+        (Segment(0, 0, (0,), (2**40,)), "32-bit"),
+        (Segment(0, 2**31 - 1, (0,), (1,)), "2147483648"),
         (Segment(0, 0, (99,), (1,)), "99"),
         (Segment(0, 0, (0,), (1, 2), logits_rows=(1, 0)), "ascend"),
         (Segment(0, 0, (0,), (1, 2), is_write_suppressed=True), "suppressed"),

@@ -37,6 +37,26 @@ def test_contract(paths: dict[str, Path], kind: str, isa: str) -> None:
     check_runtime(lambda: load(paths[kind], isa=isa, num_threads=2, num_pages=64))
 
 
+# Head sizes with and without a tail of 8 channels, groups of 1, 2, 3, 4 and 9 query heads, sizes that are no multiple of
+# a tile, every type in the body and in the head.
+SHAPES = [
+    {"tensor_type": "F32", "head_type": "Q4_1", "hidden_size": 96, "num_heads": 12, "num_kv_heads": 3},  # 8 channels
+    {"tensor_type": "F16", "head_type": "Q4_0", "hidden_size": 96, "num_heads": 4, "num_kv_heads": 4},  # 24, no sharing
+    {"tensor_type": "Q8_0", "head_type": "Q4_1", "hidden_size": 160, "num_heads": 4, "num_kv_heads": 1},  # 40
+    {"tensor_type": "Q4_1", "head_type": "F16", "hidden_size": 288, "num_heads": 9, "num_kv_heads": 1},  # 32
+    {"tensor_type": "Q4_0", "head_type": "Q8_0", "hidden_size": 192, "num_heads": 3, "num_kv_heads": 1},  # 64
+    {"tensor_type": "Q4_1", "head_type": "Q8_0", "hidden_size": 128, "num_heads": 1, "num_kv_heads": 1},  # 128
+]
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape['hidden_size']}-{shape['num_heads']}")
+def test_contract_for_any_shape(tmp_path: Path, shape: dict[str, object], isa: str) -> None:
+    write_tiny_llama(tmp_path / "m.gguf", vocab_size=323, intermediate_size=352, num_layers=1, **shape)
+    sizes = RuntimeSizes(prefix=37, num_draft=6, num_rounds=2)
+    check_runtime(lambda: load(tmp_path / "m.gguf", isa=isa, num_threads=3, num_pages=64), sizes)
+
+
 @pytest.mark.parametrize("isa", ISAS)
 def test_thread_counts_agree(paths: dict[str, Path], isa: str) -> None:
     for num_threads in (2, 3, 7):

@@ -25,6 +25,10 @@ class Collector:
         self._first: float | None = None
         self._last: float | None = None
 
+    @property
+    def num_tokens(self) -> int:
+        return len(self._tokens)
+
     def begin_step(self) -> None:
         """To be called before each engine step in which this request may take part."""
         if self._started is None:

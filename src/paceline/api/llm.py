@@ -2,23 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 from paceline.acceptance import create_acceptance_rule
 from paceline.api.collector import Collector
+from paceline.api.deliveries import Deliveries
+from paceline.api.inputs import Conversation, Prompt, as_conversations, as_prompts, as_token_ids, is_conversation
 from paceline.api.outputs import RequestOutput
 from paceline.api.prefill import PrefillProgress
 from paceline.api.speculation import Speculation
 from paceline.api.stream import Stream
 from paceline.engine import Engine, Request
 from paceline.errors import UsageError
-from paceline.models import ChatTemplate, GGUFFile, Message, Progress, SilentProgress, Tokenizer, encode_chat, resolve
+from paceline.models import ChatTemplate, GGUFFile, Progress, SilentProgress, Tokenizer, encode_chat, resolve
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.sampling_params import SamplingParams
-from paceline.telemetry import Reason, StepRecord
-
-Prompt = str | Sequence[int]
-Conversation = Sequence[Message]
 
 
 class LLM:
@@ -42,7 +40,7 @@ class LLM:
         self._speculation = Speculation.of(speculation)
         controller, proposers = self._speculation.create()
         progress = progress if progress is not None else SilentProgress()
-        self._prefill = PrefillProgress(progress)
+        self._deliveries = Deliveries(PrefillProgress(progress))
         with GGUFFile.open(resolve(model, progress=progress)) as file:
             self._tokenizer = Tokenizer.from_gguf(file)
             options = NativeOptions(
@@ -56,9 +54,8 @@ class LLM:
             proposers,
             create_acceptance_rule("match"),
             eos_token_ids=self._tokenizer.stop_ids,
-            records=self._record,
+            records=self._deliveries.record,
         )
-        self._collectors: dict[int, Collector] = {}
 
     @property
     def runtime(self) -> NativeRuntime:
@@ -83,27 +80,28 @@ class LLM:
 
     def generate(self, prompts: Prompt | Sequence[Prompt], params: SamplingParams | None = None) -> list[RequestOutput]:
         """Continue each prompt, text or token ids. One prompt alone gives a list of one."""
-        return self._run([self._encode(prompt) for prompt in _as_prompts(prompts)], params)
+        return self._run([self._encode(prompt) for prompt in as_prompts(prompts)], params)
 
     def chat(
         self, messages: Conversation | Sequence[Conversation], params: SamplingParams | None = None
     ) -> list[RequestOutput]:
         """Answer each conversation, a list of {"role": …, "content": …}. One conversation alone gives a list of one."""
-        return self._run([self._encode_chat(messages) for messages in _as_conversations(messages)], params)
+        return self._run([self._encode_chat(messages) for messages in as_conversations(messages)], params)
 
     def stream(self, prompt: Prompt | Conversation, params: SamplingParams | None = None) -> Stream:
-        """The answer to one prompt or conversation, as it is written. Nothing is computed before it is iterated."""
+        """The answer to one prompt or conversation, as it is written: iterating computes it.
+
+        Requests are served in the order in which they were made, so a later call first brings this one to its end.
+        """
         ids = self._encode_any(prompt)
-        sequence = self._add(ids, params)
-        return Stream(self._collectors[sequence], self._step, lambda: self._abort(sequence))
+        sequence, collector = self._add(ids, params)
+        return Stream(collector, self._step, lambda: self._abort(sequence))
 
     def _encode(self, prompt: Prompt) -> list[int]:
-        if isinstance(prompt, str):
-            return self._tokenizer.encode(prompt)
-        return list(prompt)
+        return self._tokenizer.encode(prompt) if isinstance(prompt, str) else as_token_ids(prompt)
 
     def _encode_any(self, prompt: Prompt | Conversation) -> list[int]:
-        if _is_conversation(prompt):
+        if is_conversation(prompt):
             return self._encode_chat(prompt)
         return self._encode(cast(Prompt, prompt))
 
@@ -113,56 +111,29 @@ class LLM:
         return encode_chat(self._tokenizer, self._template, messages)
 
     def _run(self, prompts: list[list[int]], params: SamplingParams | None) -> list[RequestOutput]:
-        sequences: list[int] = []
+        added: dict[int, Collector] = {}
         try:
             for ids in prompts:
-                sequences.append(self._add(ids, params))
-            collectors = [self._collectors[sequence] for sequence in sequences]
-            while any(collector.finish_reason is None for collector in collectors):
+                sequence, collector = self._add(ids, params)
+                added[sequence] = collector
+            while any(collector.finish_reason is None for collector in added.values()):
                 self._step()
         except BaseException:
-            for sequence in sequences:
+            for sequence in added:
                 self._abort(sequence)
             raise
-        return [collector.output() for collector in collectors]
+        return [collector.output() for collector in added.values()]
 
-    def _add(self, ids: list[int], params: SamplingParams | None) -> int:
+    def _add(self, ids: list[int], params: SamplingParams | None) -> tuple[int, Collector]:
+        if params is not None and not isinstance(params, SamplingParams):
+            raise UsageError(f"params is {params!r}; expected SamplingParams or None")
         sequence = self._engine.add_request(Request(ids, params if params is not None else SamplingParams()))
-        self._collectors[sequence] = Collector(tuple(ids), self._tokenizer)
-        return sequence
+        collector = Collector(tuple(ids), self._tokenizer)
+        self._deliveries.add(sequence, collector)
+        return sequence, collector
 
     def _abort(self, sequence: int) -> None:
-        self._prefill.end()
-        output = self._engine.abort(sequence)
-        collector = self._collectors.pop(sequence, None)
-        if output is not None and collector is not None:
-            collector.add(output)
+        self._deliveries.abort(self._engine, sequence)
 
     def _step(self) -> None:
-        for sequence in self._engine.running:
-            self._collectors[sequence].begin_step()
-        for output in self._engine.step():
-            self._collectors[output.sequence].add(output)
-            if output.finish_reason is not None:
-                del self._collectors[output.sequence]
-
-    def _record(self, record: StepRecord) -> None:
-        for step in record.sequences:
-            collector = self._collectors[step.sequence]
-            collector.add_record(step)
-            if step.reason is Reason.PREFILL:
-                self._prefill.advance(len(collector.prompt_ids), record.num_prefill_rows)
-
-
-def _as_prompts(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
-    """A text or a list of token ids is one prompt; anything else is a list of prompts."""
-    is_one = isinstance(prompts, str) or (len(prompts) > 0 and isinstance(prompts[0], int))
-    return [cast(Prompt, prompts)] if is_one else list(cast(Sequence[Prompt], prompts))
-
-
-def _as_conversations(messages: Conversation | Sequence[Conversation]) -> list[Conversation]:
-    return [messages] if _is_conversation(messages) else list(cast(Sequence[Conversation], messages))
-
-
-def _is_conversation(value: object) -> TypeGuard[Conversation]:
-    return isinstance(value, Sequence) and not isinstance(value, str) and bool(value) and isinstance(value[0], Mapping)
+        self._deliveries.step(self._engine)

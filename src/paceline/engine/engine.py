@@ -3,8 +3,9 @@
 Knows no text and no model file. Not thread-safe. Plain decoding is the same code with drafts of no tokens.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from paceline.acceptance.base import AcceptanceRule, Outcome
 from paceline.acceptance.greedy import GreedySampler
@@ -17,6 +18,7 @@ from paceline.engine.drafting import ProposerGroup, check_plan
 from paceline.engine.record import StepClock, build_record
 from paceline.engine.request import FinishReason, Request, SequenceState, StepOutput, checked_prompt
 from paceline.engine.scheduler import DEFAULT_PREFILL_CHUNK, Scheduler
+from paceline.errors import UsageError
 from paceline.proposers.base import Proposer
 from paceline.runtime.base import Runtime
 from paceline.telemetry.base import StepRecord
@@ -26,7 +28,10 @@ class Engine:
     """`eos_token_ids`: the model's end-of-text tokens. `records`: called with every StepRecord; it must not raise.
 
     A step that raises in its forward or before it, by an interrupt for example, has committed nothing and may be tried
-    again. After a step that raised anywhere its sequences can be aborted, which frees everything they held.
+    again. One that raises later ends the sequences that were in it: nobody can tell what their callers have missed.
+
+    One caller at a time. Only `abort` may come at any moment, from a finaliser or another thread too: in the middle of
+    other work it is noted and carried out when that work is done.
     """
 
     def __init__(
@@ -52,6 +57,8 @@ class Engine:
         self._records = records
         self._num_requests = 0
         self._num_steps = 0
+        self._is_working = False
+        self._deferred: deque[int] = deque()  # sequences to abort when the work at hand is done
         self._finish_counts: Counter[FinishReason] = Counter()
 
     @property
@@ -79,6 +86,40 @@ class Engine:
 
     def add_request(self, request: Request) -> int:
         """Queue `request`; returns the id of its sequence. Raises UsageError for one that could not run."""
+        with self._working():
+            return self._add(request)
+
+    def step(self) -> list[StepOutput]:
+        """Run one forward and return what it yields; nothing for a sequence whose prompt is still being read."""
+        with self._working():
+            return self._step()
+
+    def abort(self, sequence: int) -> StepOutput | None:
+        """End `sequence` and free what it holds; None if it is unknown, has ended, or will be ended in a moment."""
+        if self._is_working:
+            self._deferred.append(sequence)
+            return None
+        with self._working():
+            return self._end(sequence)
+
+    def num_emitted(self, sequence: int) -> int | None:
+        """How many tokens `sequence` has been given so far; None if it is unknown or has ended."""
+        state = self._scheduler.find(sequence)
+        return None if state is None else state.num_output
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        if self._is_working:
+            raise UsageError("this model is in use by another thread; give each thread a model of its own, or a lock")
+        self._is_working = True
+        try:
+            yield
+        finally:
+            while self._deferred:
+                self._end(self._deferred.popleft())
+            self._is_working = False
+
+    def _add(self, request: Request) -> int:
         vocab_size = self._runtime.info.vocab_size
         prompt = checked_prompt(request, vocab_size, self._max_length)
         params, capacity = request.params, self._max_length - len(prompt)
@@ -96,8 +137,7 @@ class Engine:
         )
         return sequence
 
-    def step(self) -> list[StepOutput]:
-        """Run one forward and return what it yields; nothing for a sequence whose prompt is still being read."""
+    def _step(self) -> list[StepOutput]:
         clock = StepClock()
         batch = self._scheduler.schedule()
         if not batch.entries:
@@ -110,12 +150,16 @@ class Engine:
         with clock.verify:
             scores = self._runtime.forward(segments)
         outcomes = [self._rule.accept(verification) for verification in batch.verifications(drafts, scores)]
-        commits = self._commit(batch, outcomes)
-        self._observe(build_record(self._num_steps, plan, drafts, commits, clock))
-        return [_output(commit) for commit in commits if commit.tokens or commit.finish_reason]
+        try:
+            commits = self._commit(batch, outcomes)
+            self._observe(build_record(self._num_steps, plan, drafts, commits, clock))
+            return [_output(commit) for commit in commits if commit.tokens or commit.finish_reason]
+        except BaseException:
+            for entry in batch.entries:
+                self._end(entry.state.id)
+            raise
 
-    def abort(self, sequence: int) -> StepOutput | None:
-        """End `sequence` and free what it holds, after a failed step too; None if it is unknown or has ended."""
+    def _end(self, sequence: int) -> StepOutput | None:
         self._cache.release(sequence)
         self._proposers.finish(sequence)
         if not self._scheduler.remove(sequence):

@@ -34,6 +34,12 @@ class Scheduler:
     def running(self) -> Iterator[SequenceState]:
         return iter(self._running.values())
 
+    def find(self, sequence: int) -> SequenceState | None:
+        """The state of a sequence, waiting or running; None if it is not known."""
+        if sequence in self._running:
+            return self._running[sequence]
+        return next((state for state in self._waiting if state.id == sequence), None)
+
     def add(self, state: SequenceState) -> None:
         self._waiting.append(state)
 

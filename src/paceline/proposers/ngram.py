@@ -13,6 +13,7 @@ from paceline.proposers.base import Ask, Capabilities, Draft, Evidence, Proposer
 
 DEFAULT_MIN_MATCH = 3
 DEFAULT_MAX_MATCH = 5
+LONGEST_MATCH = 32  # every length costs an entry, of that length, for each token
 
 
 class NgramProposer(Proposer):
@@ -33,8 +34,8 @@ class NgramProposer(Proposer):
 
     def __init__(self, min_match: int = DEFAULT_MIN_MATCH, max_match: int = DEFAULT_MAX_MATCH) -> None:
         for option, value in (("min_match", min_match), ("max_match", max_match)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise UsageError(f"{option} is {value!r}; expected an integer of at least 1")
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LONGEST_MATCH:
+                raise UsageError(f"{option} is {value!r}; expected an integer from 1 to {LONGEST_MATCH}")
         if min_match > max_match:
             raise UsageError(f"min_match is {min_match} and max_match {max_match}; expected min_match <= max_match")
         self._lengths = range(min_match, max_match + 1)

@@ -7,7 +7,7 @@ from typing import Literal, Self
 import numpy as np
 
 from paceline import _native
-from paceline.errors import UsageError
+from paceline.errors import PacelineError, UsageError
 from paceline.models import GGUFFile, ModelConfig, Progress, SilentProgress, read_config
 from paceline.runtime.base import Runtime, RuntimeInfo, Scores, Segment
 from paceline.runtime.threads import default_num_threads
@@ -24,6 +24,7 @@ _LAYER_ROLES = {
     "ffn_up": "up",
     "ffn_down": "down",
 }
+_LARGEST = {"num_threads": 1024, "max_rows": 65536, "max_logits_rows": 65536}
 _SPARE_SLOTS = 64  # draft rows lie behind the newest position: at full capacity too they need slots
 
 
@@ -42,6 +43,15 @@ class NativeOptions:
     max_logits_rows: int = 64
     isa: Literal["auto", "portable"] = "auto"
 
+    def __post_init__(self) -> None:
+        for name in ("num_threads", "num_pages", "vocab_size", "max_rows", "max_logits_rows"):
+            value, largest = getattr(self, name), _LARGEST.get(name, 2**31 - 1)
+            is_default = value is None and name not in ("max_rows", "max_logits_rows")
+            if not is_default and (type(value) is not int or not 1 <= value <= largest):
+                raise UsageError(f"{name} is {value!r}; expected an integer from 1 to {largest}")
+        if self.isa not in ("auto", "portable"):
+            raise UsageError(f"isa is {self.isa!r}; expected 'auto' or 'portable'")
+
 
 class NativeRuntime(Runtime):
     """Row-invariant, at any thread count, for one build, model file and instruction set.
@@ -52,16 +62,14 @@ class NativeRuntime(Runtime):
     def __init__(self, config: ModelConfig, options: NativeOptions) -> None:
         self.config = config
         self.num_threads = options.num_threads if options.num_threads is not None else default_num_threads()
-        if not 1 <= self.num_threads <= 1024:
-            raise UsageError(f"num_threads is {self.num_threads}, expected 1 to 1024")
         max_length = self._max_length(config, options)
         num_pages = options.num_pages
         if num_pages is None:
             num_pages = -(-(max_length + _SPARE_SLOTS) // _native.PAGE_SIZE)
-        self._decoder = _native.Decoder(_native_config(config, options, max_length, num_pages, self.num_threads))
+        self._decoder = _make_decoder(_native_config(config, options, max_length, num_pages, self.num_threads))
         self._info = RuntimeInfo(
             name=f"native-{self._decoder.isa}",
-            vocab_size=config.vocab_size if options.vocab_size is None else options.vocab_size,
+            vocab_size=config.vocab_size if options.vocab_size is None else min(options.vocab_size, config.vocab_size),
             padded_vocab_size=-(-config.vocab_size // 8) * 8,
             num_layers=config.num_layers,
             hidden_size=config.hidden_size,
@@ -74,13 +82,15 @@ class NativeRuntime(Runtime):
 
     @staticmethod
     def _max_length(config: ModelConfig, options: NativeOptions) -> int:
-        if options.max_length is None:
+        value = options.max_length
+        if value is None:
             return config.context_length
-        if not 1 <= options.max_length <= config.context_length:
+        if type(value) is not int or not 1 <= value <= config.context_length:
             raise UsageError(
-                f"max_length is {options.max_length}, expected 1 to {config.context_length}, the model's context"
+                f"max_model_len is {value!r}; expected an integer from 1 to {config.context_length}, "
+                "the model's context"
             )
-        return options.max_length
+        return value
 
     @classmethod
     def load(cls, file: GGUFFile, options: NativeOptions | None = None, progress: Progress | None = None) -> Self:
@@ -127,13 +137,10 @@ class NativeRuntime(Runtime):
 
     def forward(self, segments: Sequence[Segment]) -> Scores:
         # One width of hidden states serves all segments: the union of the layers that any of them asks for.
+        if len({segment.sequence for segment in segments}) != len(segments):
+            raise ValueError("a sequence appears twice in one forward")
         hidden_layers = sorted({layer for segment in segments for layer in segment.hidden_layers})
-        native = [
-            _native.Segment(
-                s.length, s.pages, s.tokens, s.parents, s.logits_rows, bool(s.hidden_layers), s.is_write_suppressed
-            )
-            for s in segments
-        ]
+        native = [_native_segment(segment) for segment in segments]
         self._decoder.forward(native, hidden_layers)
         rows = tuple((segment.sequence, row) for segment in segments for row in segment.logits_rows)
         hidden = self._decoder.hidden(len(hidden_layers)) if hidden_layers else None
@@ -156,6 +163,35 @@ class NativeRuntime(Runtime):
     def read_bandwidth(self, num_bytes: int = 256 << 20, repeats: int = 5) -> float:
         """Bytes per second that all threads together read from memory, the best of several attempts."""
         return self._decoder.read_bandwidth(num_bytes, repeats)
+
+
+def _make_decoder(config: _native.DecoderConfig) -> _native.Decoder:
+    try:
+        return _native.Decoder(config)
+    except MemoryError:
+        positions = config.num_pages * _native.PAGE_SIZE
+        cache = 4 * positions * config.num_layers * config.num_kv_heads * config.head_dim
+        raise PacelineError(
+            f"there is not enough memory for a cache of {positions} positions ({cache / 1e6:.0f} MB) and "
+            f"{config.max_rows} rows of activations; ask for a smaller max_model_len"
+        ) from None
+    except RuntimeError as error:  # threads that could not be started
+        raise PacelineError(str(error)) from None
+
+
+def _native_segment(segment: Segment) -> _native.Segment:
+    try:
+        return _native.Segment(
+            segment.length,
+            segment.pages,
+            segment.tokens,
+            segment.parents,
+            segment.logits_rows,
+            bool(segment.hidden_layers),
+            segment.is_write_suppressed,
+        )
+    except TypeError:
+        raise ValueError(f"sequence {segment.sequence} holds something that is no 32-bit integer: {segment}") from None
 
 
 def _tensor_roles(config: ModelConfig) -> dict[str, tuple[str, int]]:
