@@ -42,10 +42,11 @@ clean: ## remove everything that was built
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 check-system:
-	@$(PYTHON) tools/check_system.py
+	@command -v "$(PYTHON)" >/dev/null || { echo 'There is no "$(PYTHON)" here: make PYTHON=/path/to/python3.11'; exit 1; }
+	@"$(PYTHON)" tools/check_system.py
 
 $(BIN)/.venv: | check-system
-	$(PYTHON) -m venv $(VENV)
+	"$(PYTHON)" -m venv $(VENV)
 	@touch $@
 
 $(BIN)/.build: $(BIN)/.venv Makefile
@@ -53,7 +54,7 @@ $(BIN)/.build: $(BIN)/.venv Makefile
 	@touch $@
 
 $(BIN)/.installed: $(BIN)/.build $(SOURCES)
-	@echo "Building and installing paceline ..."
+	@echo "Building and installing paceline: a minute or two without a word ..."
 	$(PIP) install --no-build-isolation .
 	@touch $@
 

@@ -69,3 +69,7 @@ def __getattr__(name: str) -> Any:
     else:
         home = "paceline.api"
     return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

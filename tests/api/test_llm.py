@@ -153,6 +153,8 @@ def test_one_bad_prompt_among_good_ones_runs_none(llm: LLM) -> None:
         "nonesuch",
         {"proposer": "ngram", "num_speculativ_tokens": 3},
         {"proposer": "ngram", "num_speculative_tokens": 0},
+        {"proposer": ["ngram"]},
+        {"options": None},
         5,
     ],
 )
@@ -219,3 +221,23 @@ def test_progress_of_a_long_prompt(tmp_path: Path) -> None:
     llm.generate([5] * 1500, SamplingParams(max_tokens=1))
     assert recorder.events[0] == ("Reading the prompt", 1500)
     assert recorder.events[-2:] == [("update", 1500), ("end", None)]
+
+
+@pytest.mark.parametrize("prompts", [None, 5, b"abc", {}, [None], [1, True], [1.5], [b"a"]])
+def test_what_is_no_prompt(llm: LLM, prompts: object) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        llm.generate(prompts)  # type: ignore[arg-type]
+
+
+def test_token_ids_of_any_integer_type(llm: LLM) -> None:
+    params = SamplingParams(max_tokens=3)
+    [expected] = llm.generate([5, 6, 7], params)
+    for prompt in (np.array([5, 6, 7]), [np.int64(5), np.int32(6), 7], (5, 6, 7)):
+        [output] = llm.generate(prompt, params)  # type: ignore[arg-type]
+        assert output == expected or output.token_ids == expected.token_ids
+        assert all(type(token) is int for token in output.prompt_token_ids)
+
+
+def test_params_of_another_type(llm: LLM) -> None:
+    with pytest.raises(UsageError, match="SamplingParams"):
+        llm.generate("hello", {"max_tokens": 3})  # type: ignore[arg-type]

@@ -31,6 +31,11 @@ class Speculation:
                 f"num_speculative_tokens is {number!r}; expected an integer from 1 to {MAX_SPECULATIVE_TOKENS}, "
                 f"or the proposer {OFF!r}"
             )
+        if not isinstance(self.proposer, str) or not isinstance(self.options, Mapping):
+            raise UsageError(
+                f"speculation has proposer {self.proposer!r} and options {self.options!r}; "
+                "expected a name and a mapping"
+            )
         if self.proposer == OFF:
             if self.options:
                 raise UsageError(f"the proposer {OFF!r} has no options; got {', '.join(map(repr, self.options))}")
