@@ -266,3 +266,11 @@ def test_stats_count_what_reached_the_caller() -> None:
     assert (stats.num_drafts, stats.num_draft_tokens, stats.num_accepted_tokens) == (3, 12, 4)
     assert stats.per_position == [2, 2]
     assert stats.draft_acceptance_rate == 4 / 12
+
+
+@pytest.mark.parametrize("field", [{"prediction": (1, 2)}, {"deadline": 0.5}, {"priority": 1}])
+def test_fields_that_nothing_acts_on_are_refused(field: dict[str, object]) -> None:
+    engine = engine_of()
+    with pytest.raises(UsageError, match=next(iter(field))):
+        engine.add_request(Request([1, 2], **field))  # type: ignore[arg-type]
+    assert not engine.has_unfinished

@@ -1,7 +1,7 @@
 """What is asked of the engine, what it keeps while it answers, and what it hands back. Token ids only, no text.
 
-A request will also name a seed for each choice, a prediction, a latency target and a priority; each of these fields
-appears together with the part that honours it.
+The fields of a request are final. Those that no part of this version acts on may only have their defaults: a value that
+would be ignored is refused.
 """
 
 from collections.abc import Sequence
@@ -25,15 +25,23 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`namespace`: the tenant; nothing that is remembered passes from one to another. `task_class`: a label for the
+    """`sample_seed`: keys the noise of sampling; at temperature 0 there is none, and every seed gives the same tokens.
+    `namespace`: the tenant; nothing that is remembered passes from one to another. `task_class`: a label for the
     controller. `num_speculative_tokens`: draft tokens for each step instead of the controller's own choice; 0 is none.
+
+    Not yet acted on: `prediction`, token ids that the answer may repeat; `deadline`, seconds from arrival by which it is
+    wanted; `priority`, higher ones first.
     """
 
     prompt: Sequence[int]
     params: SamplingParams = field(default_factory=SamplingParams)
+    sample_seed: int = 0
     namespace: str = ""
     task_class: str | None = None
+    prediction: Sequence[int] | None = None
     num_speculative_tokens: int | None = None
+    deadline: float | None = None
+    priority: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -93,6 +101,9 @@ def checked_prompt(request: Request, vocab_size: int, max_length: int) -> list[i
         )
     _check_ids("the prompt", prompt, vocab_size)
     _check_ids("stop_token_ids", request.params.stop_token_ids, vocab_size)
+    for name, default in (("prediction", None), ("deadline", None), ("priority", 0)):
+        if getattr(request, name) != default:
+            raise UsageError(f"{name} is {getattr(request, name)!r}; this version acts on no {name}, leave it out")
     override = request.num_speculative_tokens
     if override is not None and (not isinstance(override, int) or isinstance(override, bool) or override < 0):
         raise UsageError(f"num_speculative_tokens is {override!r}; expected None or an integer of at least 0")
