@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from provenance import provenance
+from rich.console import Console
+from rich.progress import track
 
 TASKS = {
     "decode, 64 tokens": {"task": "decode", "num_tokens": 64},
@@ -71,7 +73,8 @@ def workers(arguments: argparse.Namespace) -> Iterator[dict[str, Worker]]:
 def measure(engines: dict[str, Worker], rounds: int) -> dict[str, dict[str, list[float]]]:
     """Seconds by task and engine, one for each round; the first round warms up and does not count."""
     seconds: dict[str, dict[str, list[float]]] = {task: {name: [] for name in engines} for task in TASKS}
-    for round_ in range(rounds + 1):
+    console = Console(stderr=True)
+    for round_ in track(range(rounds + 1), "Measuring", console=console, disable=not console.is_terminal):
         order = list(engines.items())[:: 1 if round_ % 2 else -1]
         for label, task in TASKS.items():
             for name, worker in order:

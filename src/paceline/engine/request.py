@@ -29,8 +29,8 @@ class Request:
     `namespace`: the tenant; nothing that is remembered passes from one to another. `task_class`: a label for the
     controller. `num_speculative_tokens`: draft tokens for each step instead of the controller's own choice; 0 is none.
 
-    Not yet acted on: `prediction`, token ids that the answer may repeat; `deadline`, seconds from arrival by which it is
-    wanted; `priority`, higher ones first.
+    Not yet acted on: `prediction`, token ids that the answer may repeat; `deadline`, seconds from arrival by which it
+    is wanted; `priority`, higher ones first.
     """
 
     prompt: Sequence[int]
