@@ -121,6 +121,22 @@ struct Isa {
     return add(_mm256_madd_epi16(sum_of_pairs(w, high), _mm256_set1_epi16(16)),
                _mm256_madd_epi16(sum_of_pairs(w, low), _mm256_set1_epi16(1)));
   }
+  // The same sums step by step, for two blocks at once.
+  using PairSums = __m256i;
+  static PairSums no_sums() { return _mm256_setzero_si256(); }
+  static __m256i broadcast_four(const std::int8_t* x) {
+    return _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(x)));
+  }
+  // The empty statement keeps the compiler from turning the chain of additions into a tree, whose intermediate results
+  // would not fit the registers.
+  static void accumulate(PairSums& sums, __m256i codes, __m256i four) {
+    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(codes, four));
+    asm("" : "+x"(sums));
+  }
+  static I8 widen(PairSums sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
+  static I8 widen16(PairSums high, PairSums low) {
+    return add(_mm256_madd_epi16(high, _mm256_set1_epi16(16)), _mm256_madd_epi16(low, _mm256_set1_epi16(1)));
+  }
   static I8 add(I8 a, I8 b) { return _mm256_add_epi32(a, b); }
   static F8 to_float(I8 a) { return _mm256_cvtepi32_ps(a); }
 

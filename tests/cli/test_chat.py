@@ -44,7 +44,6 @@ def test_clear_and_exit(invoke: Invoke, long_llama_path: Path) -> None:
     ("line", "words"),
     [
         (b"\xff\n", "standard input is not valid UTF-8"),
-        (b"/help\n", "unknown command '/help'; there are /clear and /exit"),
         (b"?" * 300, "and prompt and answer together may have 256"),
     ],
 )
@@ -55,9 +54,11 @@ def test_bad_lines_from_a_pipe_end_it(invoke: Invoke, tiny_llama_path: Path, lin
     assert words in result.stderr
 
 
-def test_a_path_is_a_message(invoke: Invoke, long_llama_path: Path) -> None:
-    result = invoke("chat", "-m", long_llama_path, "--max-tokens", 8, input=b"/usr/bin is a folder\n")
-    assert result.stdout == as_shown(answers(long_llama_path, "/usr/bin is a folder"))
+@pytest.mark.parametrize("line", ["/usr/bin is a folder", "/usr is full", "/help", "/clear the table"])
+def test_what_is_no_command_is_a_message(invoke: Invoke, long_llama_path: Path, line: str) -> None:
+    result = invoke("chat", "-m", long_llama_path, "--max-tokens", 8, input=f"{line}\n".encode())
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == as_shown(answers(long_llama_path, line))
 
 
 def test_on_a_terminal(terminal: Invoke, tiny_llama_path: Path) -> None:

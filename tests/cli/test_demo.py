@@ -47,4 +47,4 @@ def test_texts_that_differ(invoke: Invoke, long_llama_path: Path, monkeypatch: p
 def test_bad_draft_length(invoke: Invoke, long_llama_path: Path) -> None:
     result = invoke("demo", "-m", long_llama_path, "-k", 99)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "num_speculative_tokens is 99" in result.stderr
+    assert "--num-speculative-tokens is 99" in result.stderr

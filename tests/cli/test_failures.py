@@ -1,5 +1,6 @@
 """Bad input to every command: one line that names what was wrong, exit status 1 or 2, a traceback only on request."""
 
+import json
 import os
 import resource
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ def check_line(result: Any, status: int, *words: str) -> None:
     assert result.stderr.startswith("paceline: ")
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
+    assert len(result.stderr) < 500
     for word in words:
         assert word in result.stderr
 
@@ -35,7 +37,9 @@ def check_line(result: Any, status: int, *words: str) -> None:
         ("cut.gguf", ("cut.gguf", "end")),
         ("\udcff.gguf", ("no file",)),
         ("zero.gguf", ("zero.gguf", "llama.embedding_length is 0")),
-        ("", ("is a folder",)),
+        ("", ("name is empty", "give the path")),
+        ("y" * 5000, ("too long", "y…y")),
+        ("z.gguf", ("architecture 'zzz", "z…z", "choose another model")),
     ],
 )
 def test_models_that_cannot_be_loaded(
@@ -55,6 +59,7 @@ def bad_files(tmp_path_factory: pytest.TempPathFactory, tiny_llama_path: Path) -
     folder = tmp_path_factory.mktemp("bad")
     (folder / "text.gguf").write_text("this is no model\n")
     (folder / "empty.gguf").touch()
+    write_tiny_llama(folder / "z.gguf", extra_metadata={"general.architecture": "z" * 5000})
     write_tiny_llama(folder / "zero.gguf", extra_metadata={"llama.embedding_length": 0})
     data = tiny_llama_path.read_bytes()
     (folder / "cut.gguf").write_bytes(data[: len(data) // 2])
@@ -64,15 +69,15 @@ def bad_files(tmp_path_factory: pytest.TempPathFactory, tiny_llama_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--max-tokens", "0"), ("max_tokens is 0",)),
-        (("--max-tokens", "-5"), ("max_tokens is -5",)),
-        (("-k", "0"), ("num_speculative_tokens is 0", "1 to 15")),
-        (("-k", "16"), ("num_speculative_tokens is 16",)),
-        (("-k", "1" * 40, "--proposer", "ngram"), ("num_speculative_tokens",)),
-        (("--threads", "0"), ("num_threads is 0",)),
-        (("--threads", "-1"), ("num_threads is -1",)),
-        (("--threads", "1" * 40), ("num_threads",)),
-        (("--max-model-len", "0"), ("max_model_len is 0", "1 to 256")),
+        (("--max-tokens", "0"), ("--max-tokens is 0",)),
+        (("--max-tokens", "-5"), ("--max-tokens is -5",)),
+        (("-k", "0"), ("--num-speculative-tokens is 0", "1 to 15")),
+        (("-k", "16"), ("--num-speculative-tokens is 16",)),
+        (("-k", "1" * 40, "--proposer", "ngram"), ("--num-speculative-tokens",)),
+        (("--threads", "0"), ("--threads is 0",)),
+        (("--threads", "-1"), ("--threads is -1",)),
+        (("--threads", "1" * 40), ("--threads",)),
+        (("--max-model-len", "0"), ("--max-model-len is 0", "1 to 256")),
         (("--max-model-len", "257"), ("257", "1 to 256")),
         (("--max-model-len", "1" * 40), ("1 to 256",)),
     ],
@@ -143,7 +148,8 @@ def test_not_enough_memory(spawn: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")  # its threads would take address space of their own
     result = spawn("generate", "-m", path, "--threads", "1", "hi", preexec_fn=limit_memory)
     assert (result.returncode, result.stdout) == (1, b"")
-    assert result.stderr.startswith(b"paceline: not enough memory; choose a smaller --max-model-len")
+    assert b"not enough memory" in result.stderr
+    assert b"a smaller --max-model-len" in result.stderr
     assert result.stderr.count(b"\n") == 1
 
 
@@ -152,6 +158,63 @@ def test_a_full_disk(spawn_into_full: Callable[..., tuple[int, bytes]], tiny_lla
     assert status == 1
     assert errors.startswith(b"paceline: [Errno 28] No space left on device")
     assert b"Traceback" not in errors
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version", "models"])
+def test_a_full_disk_for_short_commands(spawn_into_full: Callable[..., tuple[int, bytes]], argument: str) -> None:
+    status, errors = spawn_into_full(argument)
+    assert (status, errors.count(b"\n")) == (1, 1)
+    assert errors.startswith(b"paceline: [Errno 28] No space left on device")
+    status, errors = spawn_into_full("--debug", argument)
+    assert b"Traceback" in errors
+
+
+@pytest.mark.parametrize("arguments", [("models",), ("--help",), ("generate", "hi")])
+def test_a_closed_output_takes_nothing(spawn: Invoke, tiny_llama_path: Path, arguments: Sequence[str]) -> None:
+    model = ("-m", str(tiny_llama_path)) if arguments[0] == "generate" else ()
+    result = spawn(*arguments, *model, preexec_fn=lambda: os.close(1))
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+
+
+def test_closed_errors_leave_the_answer(spawn: Invoke, tiny_llama_path: Path) -> None:
+    arguments = ("generate", "hi", "-m", tiny_llama_path)
+    result = spawn(*arguments, preexec_fn=lambda: os.close(2))
+    assert (result.returncode, result.stdout) == (0, spawn(*arguments).stdout)
+    assert result.stdout
+    assert spawn("generate", "hi", "-m", "missing", preexec_fn=lambda: os.close(2)).returncode == 1
+
+
+@pytest.mark.parametrize("arguments", [("generate", "-"), ("chat",)])
+def test_a_closed_input_is_named(spawn: Invoke, tiny_llama_path: Path, arguments: Sequence[str]) -> None:
+    result = spawn(*arguments, "-m", tiny_llama_path, preexec_fn=lambda: os.close(0))
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert result.stderr.startswith(b"paceline: standard input is closed")
+
+
+def test_without_a_locale_arguments_are_utf8(
+    spawn: Invoke, tiny_llama_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("generate", "-m", tiny_llama_path, "--json", "--", "é".encode())
+    expected = spawn(*arguments)
+    for name, value in {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}.items():
+        monkeypatch.setenv(name, value)
+    result = spawn(*arguments)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert json.loads(result.stdout)["token_ids"] == json.loads(expected.stdout)["token_ids"]
+    assert "there is no file 'ünope.gguf'" in spawn("generate", "hi", "-m", "ünope.gguf".encode()).stderr.decode()
+
+
+@pytest.mark.parametrize("folder", ["x" * 300, "~nouser/x"])
+def test_a_cache_that_cannot_be(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    monkeypatch.setenv("PACELINE_CACHE", folder)
+    check_line(invoke("models"), 1, "PACELINE_CACHE")
+    check_line(invoke("generate", "hi"), 1, "PACELINE_CACHE")
+
+
+def test_a_template_that_writes_nothing(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "silent.gguf"
+    write_tiny_llama(path, extra_metadata={"tokenizer.chat_template": "{# nothing #}"})
+    check_line(invoke("generate", "hi", "-m", path), 1, "chat template wrote nothing", "--no-chat")
 
 
 @pytest.fixture
@@ -166,6 +229,11 @@ def spawn_into_full(spawn: Invoke) -> Callable[..., tuple[int, bytes]]:
         return shell.returncode, shell.stderr
 
     return run
+
+
+def test_only_parameters_become_options(invoke: Invoke) -> None:
+    check_line(invoke("generate", "hi", "-m", "max_tokens"), 1, "unknown model 'max_tokens'")
+    check_line(invoke("generate", "hi", "-m", "a/max_tokens b.gguf"), 1, "'a/max_tokens b.gguf'")
 
 
 @pytest.mark.parametrize("arguments", [("--debug", "generate"), ("generate", "--debug")])

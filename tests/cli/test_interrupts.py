@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -103,9 +105,48 @@ def test_a_reader_that_never_came(spawn: Invoke, arguments: tuple[str, ...]) -> 
     assert result.stderr == b""
 
 
-def test_sigterm(spawn_open: Invoke, long_llama_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_end_it(spawn_open: Invoke, long_llama_path: Path, number: int) -> None:
     with spawn_open("generate", "-m", long_llama_path, *ENDLESS, "hi") as process:
         process.stdout.read(1)
-        process.terminate()
+        process.send_signal(number)
         _, errors = process.communicate()
-    assert (process.returncode, errors) == (143, b"")
+    assert (process.returncode, errors) == (128 + number, b"")
+
+
+HURRIED = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from paceline.cli import main
+
+class Presser:
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[-1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Presser())
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "paceline.cli.app", "paceline.cli.generate", "numpy", "paceline.api.llm"])
+def test_an_interrupt_while_modules_are_imported(module: str) -> None:
+    command = [sys.executable, "-c", HURRIED, "generate", "-m", "missing.gguf", module]
+    result = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"")
+
+
+GOODBYE = """
+import atexit, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+from paceline.cli import main
+main()
+"""
+
+
+def test_an_interrupt_after_the_end_changes_nothing(tiny_llama_path: Path) -> None:
+    command = [sys.executable, "-c", GOODBYE, "generate", "-m", str(tiny_llama_path), "hi"]
+    result = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout

@@ -46,5 +46,5 @@ def test_what_is_damaged(invoke: Invoke, empty_cache: Path, arguments: tuple[str
     result = invoke("models", "--verify", *arguments)
     assert result.exit_code == 1
     assert result.stderr.startswith(f"paceline: {empty_cache}")
-    assert "is not the expected file; remove it" in result.stderr
+    assert "is not the expected file; it will be fetched again" in result.stderr
     assert ("WRONG HASH" in result.stdout) or not json.loads(result.stdout)[0]["is_verified"]

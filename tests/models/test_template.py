@@ -9,6 +9,7 @@ from gguf_files import write_tiny_llama
 from paceline.errors import ModelFormatError, UsageError
 from paceline.models import ChatTemplate, GGUFFile, Message
 
+GROWING = "{%% set ns = namespace(x='xx') %%}{%% for i in range(60) %%}{%% set ns.x = %s %%}{%% endfor %%}"
 HELLO: list[Message] = [{"role": "user", "content": "Hello"}]
 
 
@@ -90,6 +91,30 @@ def test_a_refusal_of_the_template_is_the_callers_error() -> None:
         "{% for i in range(10000000) %}x{% endfor %}",
         "{% for i in range(99999) %}{{ 'x' * 1000 }}{% endfor %}",
         "{% set ns = namespace(x='xx') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+        GROWING % "ns.x ~ ns.x",
+        GROWING % "[ns.x, ns.x] | join",
+        GROWING % "ns.x.join(['', ns.x, ''])",
+        GROWING % "ns.x.replace('x', ns.x)",
+        GROWING % "ns.x | replace('x', ns.x)",
+        GROWING % "'%s%s' % (ns.x, ns.x)",
+        GROWING % "'{0}{0}'.format(ns.x)",
+        "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}",
+        "{{ '%4000000000d' % 1 }}",
+        "{{ '%*d' % (4000000000, 1) }}",
+        "{{ '{:4000000000}'.format(1) }}",
+        "{{ '{:{}}'.format(1, 4000000000) }}",
+        "{{ '{a:4000000000}'.format_map({'a': 1}) }}",
+        "{{ '%4000000000d' | format(1) }}",
+        "{{ 'x'.center(4000000000) }}",
+        "{{ 'x'.ljust(4000000000) }}",
+        "{{ 'x'.rjust(4000000000, '-') }}",
+        "{{ 'x'.zfill(4000000000) }}",
+        "{{ '\t'.expandtabs(4000000000) }}",
+        "{{ 'x' | center(4000000000) }}",
+        "{{ 'x\ny' | indent(4000000000) }}",
+        "{{ ('x ' * 10000) | wordwrap(1, wrapstring='y' * 10000) }}",
+        "{{ [1] | tojson(indent=4000000000) }}",
+        "{{ lipsum(n=100000) }}",
         "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     ],
 )
@@ -100,3 +125,29 @@ def test_broken_and_hostile_templates_give_one_clear_error(source: str) -> None:
     assert "chat template" in message
     assert "--no-chat" in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("{{ 'a' ~ 1 ~ none ~ nothing }}", "a1None"),
+        ("{{ ['a', 1] | join(', ') }} {{ '-'.join(['a', 'b']) }}", "a, 1 a-b"),
+        ("{{ messages | map(attribute='role') | join(',') }}{{ messages | join('', attribute='role') }}", "useruser"),
+        ("{{ messages | join(',', 'role') }}", "user"),
+        ("{{ '%s is %d' % ('a', 2) }} {{ '%(a)s' % {'a': 'b'} }} {{ 7 % 4 }}", "a is 2 b 3"),
+        ("{{ '{} {a:>3}'.format(1, a='b') }} {{ '{a}'.format_map({'a': 2}) }} {{ '%s' | format('c') }}", "1   b 2 c"),
+        ("{{ 'aXa'.replace('X', '-') }} {{ 'aXa' | replace('X', '+') }}", "a-a a+a"),
+        ("{{ 'x'.center(3) }}|{{ 'x' | center(3) }}|{{ 'x'.ljust(2) }}|{{ '1'.zfill(2) }}", " x | x |x |01"),
+        ("{{ 'a\nb' | indent(2) }}|{{ 'a b' | wordwrap(1) }}|{{ {'a': 1} | tojson(indent=1) }}", None),
+    ],
+)
+def test_what_is_bounded_still_works(source: str, expected: str | None) -> None:
+    rendered = ChatTemplate(source).render(HELLO)
+    assert rendered == (expected or 'a\n  b|a\nb|{\n "a": 1\n}')
+
+
+def test_a_long_text_is_no_fault_of_the_template() -> None:
+    source = "{{ '[' + messages[0].content + ']' }}{{ '' ~ messages[1].content }}"
+    content = "x" * (20 << 20)
+    rendered = ChatTemplate(source).render([{"role": "user", "content": content}] * 2)
+    assert rendered == f"[{content}]{content}"

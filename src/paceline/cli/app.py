@@ -6,6 +6,7 @@ import typer
 
 from paceline.cli import options as opt
 from paceline.cli.failures import reported_failures
+from paceline.cli.interrupts import interrupts_at_once
 from paceline.sampling_params import DEFAULT_MAX_TOKENS
 
 DEFAULT_MODEL = "smollm2"
@@ -73,7 +74,8 @@ def generate(
 ) -> None:
     """Answer one prompt. The text goes to standard output as it comes; Ctrl-C ends it with what there is."""
     with reported_failures(debug):
-        from paceline.cli.generate import generate as run
+        with interrupts_at_once():
+            from paceline.cli.generate import generate as run
 
         run(
             prompt,
@@ -102,7 +104,8 @@ def chat(
     is not a terminal is read line by line, each line a message.
     """
     with reported_failures(debug):
-        from paceline.cli.chat import chat as run
+        with interrupts_at_once():
+            from paceline.cli.chat import chat as run
 
         run(
             opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads),
@@ -119,7 +122,8 @@ def models(
 ) -> None:
     """List the models that have a short name."""
     with reported_failures(debug):
-        from paceline.cli.models import models as run
+        with interrupts_at_once():
+            from paceline.cli.models import models as run
 
         run(verify=verify, is_json=json)
 
@@ -148,7 +152,8 @@ def profile(
     Against one row it tells what speculation can gain at best, against the memory's bandwidth how good the forward is.
     """
     with reported_failures(debug):
-        from paceline.cli.profile import profile as run
+        with interrupts_at_once():
+            from paceline.cli.profile import profile as run
 
         run(model, threads=threads, contexts=context or DEFAULT_CONTEXTS, rounds=rounds, is_json=json)
 
@@ -168,6 +173,7 @@ def demo(
     Compares text and speed; the exit status is 1 if the texts differ.
     """
     with reported_failures(debug):
-        from paceline.cli.demo import demo as run
+        with interrupts_at_once():
+            from paceline.cli.demo import demo as run
 
         run(model, num_speculative_tokens=num_speculative_tokens, threads=threads)

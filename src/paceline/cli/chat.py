@@ -1,6 +1,7 @@
 """`paceline chat`: a conversation, turn by turn, on a terminal or from a pipe."""
 
 import sys
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import typer
@@ -8,12 +9,21 @@ import typer
 from paceline import LLM, PacelineError, SamplingParams, UsageError
 from paceline.cli.failures import EXIT_FAILURE, complain
 from paceline.cli.generate import follow, summary
-from paceline.cli.loading import decode, load
+from paceline.cli.loading import decode, load, standard_input
 from paceline.cli.options import ModelOptions
 from paceline.cli.terminal import AnswerWriter
+from paceline.models.quoting import quoted
 
 if TYPE_CHECKING:
     from paceline.models import Message
+
+
+class Command(StrEnum):
+    """What a line must be, all of it, not to be a message."""
+
+    CLEAR = "/clear"
+    EXIT = "/exit"
+
 
 _PROMPT = "> "
 _WELCOME = "Type a message. /clear forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C stops an answer."
@@ -21,13 +31,14 @@ _WELCOME = "Type a message. /clear forgets the conversation, /exit or Ctrl-D end
 
 def chat(options: ModelOptions, *, max_tokens: int, show_drafts: bool) -> None:
     """Talk until the input ends."""
+    stdin = standard_input()
     params = SamplingParams(max_tokens=max_tokens)
     llm = load(options)
     if not llm.has_chat_template:
         raise UsageError("this model has no chat template; use `paceline generate` with a plain prompt")
     conversation = Conversation(llm, params, show_drafts=show_drafts)
-    if not sys.stdin.isatty():
-        while (line := sys.stdin.buffer.readline()) and conversation.take(decode(line, "standard input")):
+    if not stdin.isatty():
+        while (line := stdin.buffer.readline()) and conversation.take(decode(line, "standard input")):
             pass
         return
     _enable_line_editing()
@@ -50,13 +61,11 @@ class Conversation:
         match line.strip():
             case "":
                 return True
-            case "/exit":
+            case Command.EXIT:
                 return False
-            case "/clear":
+            case Command.CLEAR:
                 self._messages.clear()
                 return True
-            case word if word.startswith("/") and word[1:].isalpha():
-                raise UsageError(f"unknown command {word!r}; there are /clear and /exit")
             case text:
                 self._answer(text)
                 return True
@@ -76,7 +85,11 @@ class Conversation:
 def _take_from_terminal(conversation: Conversation) -> bool:
     """One line; what is wrong with it is told, and the conversation goes on as if it had not been typed."""
     try:
-        return conversation.take(_read_line())
+        line = _read_line()
+        if _is_unknown_command(line):
+            complain(f"unknown command {quoted(line.strip())}; there are /clear and /exit")
+            return True
+        return conversation.take(line)
     except EOFError:
         typer.echo(err=True)
         return False
@@ -88,6 +101,12 @@ def _take_from_terminal(conversation: Conversation) -> bool:
     except PacelineError as error:
         complain(f"{error}; /clear begins anew")
     return True
+
+
+def _is_unknown_command(line: str) -> bool:
+    """Whether somebody at a terminal meant a command that does not exist; in a pipe it is text like any other."""
+    word = line.strip()
+    return word.startswith("/") and word[1:].isalpha() and word not in list(Command)
 
 
 def _read_line() -> str:

@@ -6,8 +6,9 @@ from statistics import median
 import typer
 
 from paceline import LLM, RequestOutput, SamplingParams, Speculation, Stream
-from paceline.cli.failures import EXIT_FAILURE, EXIT_INTERRUPTED
+from paceline.cli.failures import EXIT_FAILURE
 from paceline.cli.generate import follow
+from paceline.cli.interrupts import EXIT_INTERRUPTED
 from paceline.cli.progress import terminal_progress
 from paceline.cli.terminal import AnswerWriter, colour_draft, has_colour
 

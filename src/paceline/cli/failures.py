@@ -1,18 +1,26 @@
 """What a command does when it cannot go on: one line on standard error and an exit status, a traceback on request."""
 
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import typer
 
+from paceline.cli.interrupts import EXIT_INTERRUPTED
 from paceline.errors import PacelineError
 
 EXIT_FAILURE = 1
-EXIT_INTERRUPTED = 130  # 128 + the signal's number, as a shell reports it
 EXIT_BROKEN_PIPE = 141
 _DEBUG_KEY = "paceline.debug"
+_OPTIONS = {
+    "max_model_len": "--max-model-len",
+    "max_tokens": "--max-tokens",
+    "num_speculative_tokens": "--num-speculative-tokens",
+    "num_threads": "--threads",
+}  # parameters of the library, and the options that stand for them
+_PARAMETER = re.compile(rf"(?<![^\s(])({'|'.join(_OPTIONS)})(?![^\s,;:.)])")  # as a word, not in quotes or a path
 
 
 def remember_debug(context: typer.Context, value: bool) -> bool:
@@ -24,7 +32,21 @@ def remember_debug(context: typer.Context, value: bool) -> bool:
 
 def complain(message: str) -> None:
     """One line on standard error."""
-    typer.echo(f"paceline: {' '.join(message.split())}", err=True)
+    from paceline.models.quoting import readable  # here, not above: a help text must not wait for its package
+
+    typer.echo(f"paceline: {' '.join(readable(message).split())}", err=True)
+
+
+def exit_status(program: Callable[[], object], *, debug: bool) -> int:
+    """Run the whole program. Its own exit, and whatever its commands do not catch, become an exit status."""
+    try:
+        with reported_failures(debug):
+            program()
+    except typer.Exit as end:
+        return end.exit_code
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
 
 
 @contextmanager
@@ -50,7 +72,7 @@ def reported_failures(debug: bool) -> Iterator[None]:
 def _explanation(error: Exception) -> str:
     match error:
         case PacelineError():
-            return str(error)
+            return _PARAMETER.sub(lambda match: _OPTIONS[match[0]], str(error))
         case MemoryError():
             return "not enough memory; choose a smaller --max-model-len or a smaller model"
         case OSError():

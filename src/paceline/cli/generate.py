@@ -8,8 +8,8 @@ from typing import Any
 import typer
 
 from paceline import LLM, RequestOutput, SamplingParams, Stream
-from paceline.cli.failures import EXIT_FAILURE, EXIT_INTERRUPTED, complain
-from paceline.cli.interrupts import Interrupts
+from paceline.cli.failures import EXIT_FAILURE, complain
+from paceline.cli.interrupts import EXIT_INTERRUPTED, Interrupts
 from paceline.cli.loading import load, read_prompt
 from paceline.cli.options import ModelOptions
 from paceline.cli.terminal import AnswerWriter

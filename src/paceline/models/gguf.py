@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from paceline.errors import ModelFormatError, ModelNotFoundError, UnsupportedModelError
 from paceline.models.base import TensorInfo, TensorType
 from paceline.models.metadata import Cursor, Metadata, read_metadata
+from paceline.models.quoting import quoted
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -134,7 +135,7 @@ def _read_tensors(cursor: Cursor, count: int, alignment: int) -> dict[str, Tenso
     for index in range(count):
         info = _read_tensor(cursor, index, alignment)
         if info.name in tensors:
-            cursor.fail(f"tensor {info.name!r} is listed twice")
+            cursor.fail(f"tensor {quoted(info.name)} is listed twice")
         tensors[info.name] = info
     base = -(-cursor.position // alignment) * alignment
     return {name: _placed(cursor, info, base) for name, info in tensors.items()}
@@ -143,7 +144,7 @@ def _read_tensors(cursor: Cursor, count: int, alignment: int) -> dict[str, Tenso
 def _read_tensor(cursor: Cursor, index: int, alignment: int) -> TensorInfo:
     """One row of the table; its offset still counts from the start of the data section."""
     name = cursor.string(f"the name of tensor {index}")
-    what = f"tensor {name!r:.80}"
+    what = f"tensor {quoted(name)}"
     num_dimensions = cursor.uint32(what)
     if not 1 <= num_dimensions <= _MAX_DIMENSIONS:
         cursor.fail(f"{what} has {num_dimensions} dimensions, expected 1 to {_MAX_DIMENSIONS}")
@@ -170,7 +171,7 @@ def _tensor_type(path: Path, name: str, number: int) -> TensorType:
         supported = ", ".join(known.name for known in TensorType)
         type_name = _GGML_TYPE_NAMES.get(number, f"number {number}")
         raise UnsupportedModelError(
-            f"{path}: tensor {name!r:.80} has type {type_name}; this version runs {supported}: requantise the model"
+            f"{path}: tensor {quoted(name)} has type {type_name}; this version runs {supported}: requantise the model"
         ) from None
 
 
@@ -178,6 +179,6 @@ def _placed(cursor: Cursor, info: TensorInfo, base: int) -> TensorInfo:
     offset = base + info.offset
     if offset + info.num_bytes > cursor.size:
         cursor.fail(
-            f"tensor {info.name!r:.80}, {info.num_bytes} bytes at offset {offset}, ends past the end ({cursor.size})"
+            f"tensor {quoted(info.name)}, {info.num_bytes} bytes at offset {offset}, ends past the end ({cursor.size})"
         )
     return TensorInfo(info.name, info.type, info.shape, offset, info.num_bytes)

@@ -8,6 +8,7 @@ import math
 from paceline.errors import ModelFormatError, UnsupportedModelError
 from paceline.models.base import ModelConfig, TensorType
 from paceline.models.gguf import GGUFFile
+from paceline.models.quoting import quoted
 
 _ARCHITECTURE = "llama"
 _MAX_SIZE = 1 << 24  # of any one number: far above every real model, far below what overflows downstream
@@ -52,11 +53,15 @@ def _unsupported(file: GGUFFile, what: str) -> UnsupportedModelError:
     return UnsupportedModelError(f"{file.path}: {what}; choose another model")
 
 
+def _malformed(file: GGUFFile, what: str) -> ModelFormatError:
+    return ModelFormatError(f"{file.path}: {what}; fetch or convert it again, or choose another model")
+
+
 def _check_features(file: GGUFFile) -> None:
     metadata = file.metadata
     architecture = metadata.string("general.architecture")
     if architecture != _ARCHITECTURE:
-        raise _unsupported(file, f"architecture {architecture!r} is not supported, only {_ARCHITECTURE!r} is")
+        raise _unsupported(file, f"architecture {quoted(architecture)} is not supported, only {_ARCHITECTURE!r} is")
     if metadata.integer("split.count", 1) > 1:
         raise _unsupported(file, "this is one part of a split model, only whole files are read")
     if metadata.integer("llama.expert_count", 0) > 0:
@@ -65,12 +70,12 @@ def _check_features(file: GGUFFile) -> None:
     factor = metadata.number("llama.rope.scaling.factor", 1.0)
     linear = metadata.number("llama.rope.scale_linear", 1.0)
     if scaling != "none" or factor not in (0.0, 1.0) or linear != 1.0 or "rope_freqs.weight" in file.tensors:
-        raise _unsupported(file, f"rope scaling ({scaling!r}) is not supported")
+        raise _unsupported(file, f"rope scaling ({quoted(scaling)}) is not supported")
     if metadata.integer("llama.attention.sliding_window", 0) > 0:
         raise _unsupported(file, "sliding-window attention is not supported")
     biases = [name for name in file.tensors if name.endswith(".bias")]
     if biases:
-        raise _unsupported(file, f"bias tensors ({biases[0]}) are not supported")
+        raise _unsupported(file, f"bias tensors ({quoted(biases[0])}) are not supported")
 
 
 def _read_numbers(file: GGUFFile) -> ModelConfig:
@@ -79,7 +84,7 @@ def _read_numbers(file: GGUFFile) -> ModelConfig:
     def size(key: str, default: int | None = None) -> int:
         value = metadata.integer(f"llama.{key}", default)
         if not 1 <= value <= _MAX_SIZE:
-            raise ModelFormatError(f"{file.path}: llama.{key} is {value}, expected 1 to {_MAX_SIZE}")
+            raise _malformed(file, f"llama.{key} is {value}, expected 1 to {_MAX_SIZE}")
         return value
 
     hidden_size, num_heads = size("embedding_length"), size("attention.head_count")
@@ -87,7 +92,7 @@ def _read_numbers(file: GGUFFile) -> ModelConfig:
     if size("attention.value_length", head_dim) != head_dim:
         raise _unsupported(file, "value heads of another width than key heads are not supported")
     if EMBEDDING not in file.tensors:
-        raise ModelFormatError(f"{file.path}: tensor {EMBEDDING!r} is missing; convert the model again")
+        raise _malformed(file, f"tensor {EMBEDDING!r} is missing")
     return ModelConfig(
         architecture=_ARCHITECTURE,
         num_layers=size("block_count"),
@@ -128,12 +133,12 @@ def _check_numbers(file: GGUFFile, config: ModelConfig) -> None:
     }
     for problem, is_sound in checks.items():
         if not is_sound:
-            raise ModelFormatError(f"{file.path}: {problem}; convert the model again")
+            raise _malformed(file, problem)
 
 
 def _check_tensors(file: GGUFFile, config: ModelConfig) -> None:
     if config.num_layers > len(file.tensors):  # before a loop over a count that the file only claims
-        raise ModelFormatError(f"{file.path}: {config.num_layers} layers, but only {len(file.tensors)} tensors")
+        raise _malformed(file, f"{config.num_layers} layers, but only {len(file.tensors)} tensors")
     matrix = (config.vocab_size, config.hidden_size)
     expected: dict[str, tuple[int, ...]] = {EMBEDDING: matrix, FINAL_NORM: (config.hidden_size,)}
     if not config.is_head_tied:
@@ -147,8 +152,8 @@ def _check_tensors(file: GGUFFile, config: ModelConfig) -> None:
 def _check_tensor(file: GGUFFile, name: str, shape: tuple[int, ...]) -> None:
     info = file.tensors.get(name)
     if info is None:
-        raise ModelFormatError(f"{file.path}: tensor {name!r} is missing; convert the model again")
+        raise _malformed(file, f"tensor {name!r} is missing")
     if info.shape != shape:
-        raise ModelFormatError(f"{file.path}: tensor {name!r} has shape {info.shape}, expected {shape}")
+        raise _malformed(file, f"tensor {name!r} has shape {info.shape}, expected {shape}")
     if len(shape) == 1 and info.type is not TensorType.F32:
-        raise UnsupportedModelError(f"{file.path}: norm {name!r} has type {info.type.name}, only F32 is supported")
+        raise _unsupported(file, f"norm {name!r} has type {info.type.name}, only F32 is supported")

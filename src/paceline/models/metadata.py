@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.errors import ModelFormatError
+from paceline.models.quoting import quoted
 
 Numbers = NDArray[np.generic]
 Value = bool | int | float | str | list[str] | Numbers
@@ -158,12 +159,21 @@ class Metadata(Mapping[str, Value]):
     def _get(self, key: str, default: Value | None) -> Value:
         value = self._values.get(key, default)
         if value is None:
-            raise ModelFormatError(f"{self._path}: metadata key {key!r} is missing; convert the model again")
+            self._fail(f"metadata key {key!r} is missing")
         return value
 
     def _refuse(self, key: str, expected: str, value: Value) -> Never:
-        kind = "an array" if isinstance(value, list | np.ndarray) else repr(value)
-        raise ModelFormatError(f"{self._path}: metadata key {key!r} should be {expected}, not {kind:.60}")
+        match value:
+            case str():
+                kind = quoted(value)
+            case bool() | int() | float():
+                kind = str(value)
+            case _:
+                kind = "an array"
+        self._fail(f"metadata key {key!r} should be {expected}, not {kind}")
+
+    def _fail(self, problem: str) -> Never:
+        raise ModelFormatError(f"{self._path}: {problem}; fetch or convert it again, or choose another model")
 
 
 def read_metadata(cursor: Cursor, count: int) -> Metadata:
@@ -172,8 +182,8 @@ def read_metadata(cursor: Cursor, count: int) -> Metadata:
     for index in range(count):
         key = cursor.string(f"metadata key {index}")
         if not key or key in values:
-            cursor.fail(f"metadata key {index}, {key!r:.80}, is {'given twice' if key else 'empty'}")
-        values[key] = _read_value(cursor, f"metadata key {key!r:.80}")
+            cursor.fail(f"metadata key {index}, {quoted(key)}, is {'given twice' if key else 'empty'}")
+        values[key] = _read_value(cursor, f"metadata key {quoted(key)}")
     return Metadata(values, cursor.path)
 
 

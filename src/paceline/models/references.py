@@ -11,7 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from paceline.errors import ModelNotFoundError
+from paceline.errors import FetchError, ModelNotFoundError
+from paceline.models.quoting import quoted
 
 CACHE_VARIABLE = "PACELINE_CACHE"
 """Environment variable that moves the cache folder."""
@@ -81,9 +82,12 @@ class ModelAlias:
         return cache_folder() / "models" / f"{self.sha256[0][:12]}-{self.file_name}"
 
     def is_cached(self) -> bool:
-        """True where the file is there in its full size. It only ever gets its name after its hash was checked."""
+        """True where the file is there in its full size, damaged or not. Raises `FetchError` where nobody can look."""
         path = self.cached_path()
-        return path.is_file() and path.stat().st_size == self.num_bytes
+        try:
+            return path.is_file() and path.stat().st_size == self.num_bytes
+        except OSError as error:
+            raise unusable_cache(path.parent, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +122,29 @@ ALIASES: Mapping[str, ModelAlias] = MappingProxyType({_SMOLLM2.name: _SMOLLM2})
 
 
 def cache_folder() -> Path:
-    """The folder for everything that is fetched: `$PACELINE_CACHE`, else the platform's place for caches."""
+    """The folder for everything that is fetched: `$PACELINE_CACHE`, else the platform's place for caches.
+
+    Raises `FetchError` where the variable names the home of nobody.
+    """
     override = os.environ.get(CACHE_VARIABLE)
     if override:
-        return Path(override).expanduser()
+        try:
+            return Path(override).expanduser()
+        except RuntimeError as error:
+            raise FetchError(
+                f"{CACHE_VARIABLE} is {quoted(override)}, but there is no such user; set it to a folder you can write"
+            ) from error
     from platformdirs import user_cache_path
 
     return user_cache_path("paceline")
+
+
+def unusable_cache(folder: Path, error: OSError) -> FetchError:
+    """What to raise where the cache folder cannot be read or written."""
+    return FetchError(
+        f"cannot use the cache folder {quoted(folder)}: {error.strerror or error}; "
+        f"set {CACHE_VARIABLE} to a folder you can write"
+    )
 
 
 def resolve(
@@ -132,17 +152,29 @@ def resolve(
 ) -> Path:
     """The model file for an alias, fetched on first use, or for a path.
 
-    An alias wins over a file of the same name. Raises `ModelNotFoundError` for what is neither and `FetchError` where
-    an alias cannot be fetched.
+    An alias wins over a file of the same name; a damaged copy of its file is fetched again. Raises
+    `ModelNotFoundError` for what is neither and `FetchError` where an alias cannot be fetched.
     """
     alias = aliases.get(reference) if isinstance(reference, str) else None
     if alias is not None:
-        if alias.is_cached():
+        if alias.is_cached() and _is_intact(alias):
             return alias.cached_path()
         from paceline.models.fetch import fetch
 
         return fetch(alias, progress or SilentProgress())
     return _existing_file(str(reference), aliases)
+
+
+def _is_intact(alias: ModelAlias) -> bool:
+    from paceline.models.integrity import is_intact
+
+    path = alias.cached_path()
+    try:
+        return is_intact(path, alias.sha256)
+    except FileNotFoundError:  # another process found it damaged and fetches it again
+        return False
+    except OSError as error:
+        raise unusable_cache(path.parent, error) from error
 
 
 def list_cached(*, verify: bool = False, aliases: Mapping[str, ModelAlias] = ALIASES) -> list[CachedModel]:
@@ -154,24 +186,33 @@ def _describe(alias: ModelAlias, verify: bool) -> CachedModel:
     path, is_present = alias.cached_path(), alias.is_cached()
     is_verified = None
     if verify and is_present:
-        from paceline.models.fetch import file_sha256
+        from paceline.models.integrity import file_sha256
 
         is_verified = file_sha256(path) in alias.sha256
     return CachedModel(alias.name, alias.description, path, alias.num_bytes, is_present, is_verified)
 
 
 def _existing_file(reference: str, aliases: Mapping[str, ModelAlias]) -> Path:
+    if not reference:
+        raise ModelNotFoundError(f"the model's name is empty; {_choices(aliases)}")
     try:
         path = Path(reference).expanduser()
         if path.is_file():
             return path
         is_folder = path.is_dir()
     except (OSError, RuntimeError, ValueError) as error:  # a name too long, an unknown ~user, a zero byte
-        raise ModelNotFoundError(f"{reference!r:.200} cannot be a model: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ModelNotFoundError(
+            f"{quoted(reference)} cannot be a model: {reason}; give the path of a .gguf file"
+        ) from error
     if is_folder:
-        raise ModelNotFoundError(f"{reference!r} is a folder; give the path of a .gguf file in it")
+        raise ModelNotFoundError(f"{quoted(reference)} is a folder; give the path of a .gguf file in it")
     if path.suffix.lower() == ".gguf" or os.sep in reference:
-        raise ModelNotFoundError(f"there is no file {reference!r}; check the path")
+        raise ModelNotFoundError(f"there is no file {quoted(reference)}; check the path")
     close = get_close_matches(reference, aliases, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"give the path of a .gguf file, or one of: {', '.join(aliases)}"
-    raise ModelNotFoundError(f"unknown model {reference!r:.200}; {hint}")
+    hint = f"did you mean {close[0]!r}?" if close else _choices(aliases)
+    raise ModelNotFoundError(f"unknown model {quoted(reference)}; {hint}")
+
+
+def _choices(aliases: Mapping[str, ModelAlias]) -> str:
+    return f"give the path of a .gguf file, or one of: {', '.join(aliases)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from paceline.errors import ModelFormatError, UsageError
 from paceline.models.gguf import GGUFFile
+from paceline.models.quoting import quoted
 
 if TYPE_CHECKING:
     import jinja2
@@ -46,18 +47,19 @@ class ChatTemplate:
         that the template refuses, `ModelFormatError` where the template itself fails.
         """
         check_messages(messages)
-        from paceline.models.sandbox import MAX_OUTPUT, TemplateRefusalError
+        from paceline.models.sandbox import TemplateRefusalError, limits, max_output
 
+        max_size = max_output(sum(len(message["content"]) for message in messages))
         values = {"messages": [dict(message) for message in messages], "tools": None, **self._tokens}
         pieces: list[str] = []
         size = 0
         template = self._compiled
         try:
-            for piece in template.generate(values, add_generation_prompt=add_generation_prompt):
+            for piece in template.generate(values, **limits(max_size), add_generation_prompt=add_generation_prompt):
                 pieces.append(piece)
                 size += len(piece)
-                if size > MAX_OUTPUT:
-                    raise ModelFormatError(f"the chat template wrote more than {MAX_OUTPUT} characters; use --no-chat")
+                if size > max_size:
+                    raise ModelFormatError(f"the chat template wrote more than {max_size} characters; use --no-chat")
         except TemplateRefusalError as refusal:
             raise UsageError(f"the model's chat template refuses these messages: {_one_line(refusal)}") from refusal
         except ModelFormatError:
@@ -98,9 +100,9 @@ def _problem(message: object) -> str:
             return f"has no {key!r} that is a string"
     unknown = sorted(str(key) for key in message.keys() - {"role", "content"})
     if unknown:
-        return f"has the unknown key {unknown[0]!r}, expected only 'role' and 'content'"
+        return f"has the unknown key {quoted(unknown[0])}, expected only 'role' and 'content'"
     if not _ROLE.fullmatch(message["role"]):  # a role becomes part of the format: it must not be able to end a turn
-        return f"has the role {message['role']!r:.60}, expected a plain word such as 'user'"
+        return f"has the role {quoted(message['role'])}, expected a plain word such as 'user'"
     return ""
 
 

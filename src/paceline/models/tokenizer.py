@@ -11,6 +11,7 @@ from typing import Self
 
 from paceline.errors import ModelFormatError, UnsupportedModelError, UsageError
 from paceline.models.gguf import GGUFFile
+from paceline.models.quoting import quoted
 
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4  # GGUF token types
 _STOP_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
@@ -69,11 +70,11 @@ class Tokenizer:
         has_types = "tokenizer.ggml.token_type" in metadata
         token_types = metadata.integers("tokenizer.ggml.token_type") if has_types else [_NORMAL] * len(tokens)
         if len(token_types) != len(tokens):
-            raise ModelFormatError(f"{file.path}: {len(token_types)} token types for {len(tokens)} tokens")
+            raise _malformed(file, f"{len(token_types)} token types for {len(tokens)} tokens")
         bos_id = _token_id(file, "bos_token_id", len(tokens))
         add_bos = metadata.flag("tokenizer.ggml.add_bos_token", False)
         if add_bos and bos_id is None:
-            raise ModelFormatError(f"{file.path}: add_bos_token is set, but there is no bos_token_id")
+            raise _malformed(file, "add_bos_token is set, but there is no bos_token_id")
         stop_ids = {i for key in _STOP_KEYS if (i := _token_id(file, key, len(tokens))) is not None}
         return cls(
             tokens,
@@ -171,15 +172,21 @@ def _split(text: str, pattern: re.Pattern[str] | None, ids: Mapping[str, int]) -
         yield text[start:]
 
 
+def _malformed(file: GGUFFile, what: str) -> ModelFormatError:
+    return ModelFormatError(f"{file.path}: {what}; fetch or convert it again, or choose another model")
+
+
+def _unsupported(file: GGUFFile, what: str) -> UnsupportedModelError:
+    return UnsupportedModelError(f"{file.path}: {what}; choose another model")
+
+
 def _check_kind(file: GGUFFile) -> None:
     kind = file.metadata.string("tokenizer.ggml.model")
     if kind != "gpt2":
-        raise UnsupportedModelError(
-            f"{file.path}: tokenizer {kind!r} is not supported, only byte-level BPE ('gpt2') is"
-        )
+        raise _unsupported(file, f"tokenizer {quoted(kind)} is not supported, only byte-level BPE ('gpt2') is")
     pre = file.metadata.string("tokenizer.ggml.pre", "default")
     if pre != "smollm":
-        raise UnsupportedModelError(f"{file.path}: pre-tokenizer {pre!r} is not supported, only 'smollm' is")
+        raise _unsupported(file, f"pre-tokenizer {quoted(pre)} is not supported, only 'smollm' is")
 
 
 def _token_id(file: GGUFFile, key: str, vocab_size: int) -> int | None:
@@ -188,7 +195,7 @@ def _token_id(file: GGUFFile, key: str, vocab_size: int) -> int | None:
         return None
     token_id = file.metadata.integer(full_key)
     if not 0 <= token_id < vocab_size:
-        raise ModelFormatError(f"{file.path}: {full_key} is {token_id}, outside of the {vocab_size} tokens")
+        raise _malformed(file, f"{full_key} is {token_id}, outside of the {vocab_size} tokens")
     return token_id
 
 
@@ -198,14 +205,14 @@ def _build_bpe(file: GGUFFile, tokens: list[str]) -> Callable[[str], list[int]]:
     vocabulary = {token: index for index, token in enumerate(tokens)}
     if len(vocabulary) != len(tokens):
         duplicate = next(token for index, token in enumerate(tokens) if vocabulary[token] != index)
-        raise ModelFormatError(f"{file.path}: token {duplicate!r} is in the vocabulary twice; convert the model again")
+        raise _malformed(file, f"token {quoted(duplicate)} is in the vocabulary twice")
     key = "tokenizer.ggml.merges"
     merges = file.metadata.strings(key) if key in file.metadata else []
     pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
     try:
         bpe = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, pairs))
     except Exception as error:  # the library raises nothing narrower where a merge does not join two tokens to a third
-        raise ModelFormatError(f"{file.path}: {key} do not fit the vocabulary: {error}") from error
+        raise _malformed(file, f"{key} do not fit the vocabulary: {quoted(error)}") from error
     digits = tokenizers.pre_tokenizers.Digits(individual_digits=True)
     words = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     bpe.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([digits, words])
