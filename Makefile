@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 BUILD_REQUIREMENTS := "scikit-build-core>=0.11,<1" "nanobind>=2.4,<3" "cmake>=3.20" ninja
+NATIVE := $(shell find native -name "*.[ch]pp")
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find src native -type f -not -name '*.pyc')
 
 .PHONY: help demo test test-slow lint format bench docs clean check-system
@@ -26,10 +27,12 @@ lint: $(BIN)/.lint $(BIN)/.installed ## formatting, style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
 
-format: $(BIN)/.lint ## reformat the Python code
+format: $(BIN)/.lint ## reformat the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/clang-format -i $(NATIVE)
 
 bench: $(BIN)/.installed ## measure this machine and compare with llama.cpp where its bindings are installed
 	$(BIN)/paceline profile

@@ -19,7 +19,8 @@ using Floats = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::c
 using Logits = nb::ndarray<nb::numpy, const float, nb::ndim<2>>;
 using Hidden = nb::ndarray<nb::numpy, const float, nb::ndim<3>>;
 
-void load_matrix(Decoder& decoder, const std::string& role, int layer, int type, int rows, int columns, const Bytes& data) {
+void load_matrix(Decoder& decoder, const std::string& role, int layer, int type, int rows, int columns,
+                 const Bytes& data) {
   decoder.load_matrix(role, layer, static_cast<WeightType>(type), rows, columns, data.data(), data.size());
 }
 
@@ -30,15 +31,17 @@ void load_vector(Decoder& decoder, const std::string& role, int layer, const Flo
 // The view keeps the decoder alive; its content is overwritten by the next forward.
 Logits logits(nb::handle self) {
   const auto& decoder = nb::cast<const Decoder&>(self);
-  return Logits(decoder.logits(),
-                {static_cast<std::size_t>(decoder.num_logits_rows()), static_cast<std::size_t>(decoder.padded_vocab_size())},
-                self);
+  return Logits(
+      decoder.logits(),
+      {static_cast<std::size_t>(decoder.num_logits_rows()), static_cast<std::size_t>(decoder.padded_vocab_size())},
+      self);
 }
 
 // The view owns the memory that it shows.
 Hidden hidden(const Decoder& decoder, std::size_t num_layers) {
   auto* shared = new std::shared_ptr<AlignedBuffer<float>>(decoder.hidden());
-  const nb::capsule owner(shared, [](void* p) noexcept { delete static_cast<std::shared_ptr<AlignedBuffer<float>>*>(p); });
+  const nb::capsule owner(shared,
+                          [](void* p) noexcept { delete static_cast<std::shared_ptr<AlignedBuffer<float>>*>(p); });
   return Hidden((*shared)->data(),
                 {static_cast<std::size_t>(decoder.num_hidden_rows()), num_layers,
                  static_cast<std::size_t>(decoder.config().hidden_size)},
@@ -73,8 +76,9 @@ void bind_segment(nb::module_& m) {
           [](Segment* self, int length, std::vector<std::int32_t> pages, std::vector<std::int32_t> tokens,
              std::vector<std::int32_t> parents, std::vector<std::int32_t> logits_rows, bool wants_hidden,
              bool is_write_suppressed) {
-            new (self) Segment{length,         std::move(pages), std::move(tokens),  std::move(parents),
-                               std::move(logits_rows), wants_hidden,     is_write_suppressed};
+            new (self)
+                Segment{length,       std::move(pages),   std::move(tokens), std::move(parents), std::move(logits_rows),
+                        wants_hidden, is_write_suppressed};
           },
           "length"_a, "pages"_a, "tokens"_a, "parents"_a, "logits_rows"_a, "wants_hidden"_a, "is_write_suppressed"_a);
 }

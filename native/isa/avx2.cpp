@@ -111,7 +111,8 @@ struct Isa {
   static void load_bytes(const std::uint8_t* bytes, Codes& out) {
     for (int j = 0; j < 8; ++j) out[j] = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes + 32 * j));
   }
-  // Weights are at most 15, inputs at most 127 in magnitude: eight pair sums stay within 8 * 2 * 15 * 127 = 30480 < 2^15.
+  // Weights are at most 15, inputs at most 127 in magnitude: eight pair sums stay within 8 * 2 * 15 * 127 = 30480 <
+  // 2^15.
   static I8 dot(const Codes& w, const std::int8_t* x) {
     return _mm256_madd_epi16(sum_of_pairs(w, x), _mm256_set1_epi16(1));
   }

@@ -27,15 +27,29 @@ struct Isa {
     for (int i = 0; i < 8; ++i) out.v[i] = f(i);
     return out;
   }
-  static F8 add(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] + b.v[i]; }); }
-  static F8 sub(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] - b.v[i]; }); }
-  static F8 mul(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] * b.v[i]; }); }
-  static F8 div(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] / b.v[i]; }); }
+  static F8 add(const F8& a, const F8& b) {
+    return each([&](int i) { return a.v[i] + b.v[i]; });
+  }
+  static F8 sub(const F8& a, const F8& b) {
+    return each([&](int i) { return a.v[i] - b.v[i]; });
+  }
+  static F8 mul(const F8& a, const F8& b) {
+    return each([&](int i) { return a.v[i] * b.v[i]; });
+  }
+  static F8 div(const F8& a, const F8& b) {
+    return each([&](int i) { return a.v[i] / b.v[i]; });
+  }
   // Two roundings: a fused operation would be a library call where the baseline has no such instruction.
-  static F8 fma(const F8& a, const F8& b, const F8& c) { return each([&](int i) { return a.v[i] * b.v[i] + c.v[i]; }); }
+  static F8 fma(const F8& a, const F8& b, const F8& c) {
+    return each([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
+  }
   // Both return b where either operand is NaN.
-  static F8 max(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
-  static F8 min(const F8& a, const F8& b) { return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
+  static F8 max(const F8& a, const F8& b) {
+    return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+  }
+  static F8 min(const F8& a, const F8& b) {
+    return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
+  }
 
   static float sum(const F8& a) {
     return ((a.v[0] + a.v[4]) + (a.v[2] + a.v[6])) + ((a.v[1] + a.v[5]) + (a.v[3] + a.v[7]));
@@ -46,7 +60,9 @@ struct Isa {
     return m;
   }
 
-  static F8 load(const float* p) { return each([&](int i) { return p[i]; }); }
+  static F8 load(const float* p) {
+    return each([&](int i) { return p[i]; });
+  }
   static void store(float* p, const F8& a) { __builtin_memcpy(p, a.v, sizeof a.v); }
   template <class T>
   static F8 load_half(const T* p) {
@@ -125,7 +141,9 @@ struct Isa {
     for (int i = 0; i < 8; ++i) out.v[i] = a.v[i] + b.v[i];
     return out;
   }
-  static F8 to_float(const I8& a) { return each([&](int i) { return static_cast<float>(a.v[i]); }); }
+  static F8 to_float(const I8& a) {
+    return each([&](int i) { return static_cast<float>(a.v[i]); });
+  }
 
   // Unsigned addition would be the same bits; the sums of a checksum may wrap.
   static I8 load_ints(const std::uint8_t* p) {

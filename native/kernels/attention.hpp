@@ -1,9 +1,9 @@
 // Attention of one row over paged float16 keys and values.
 //
-// Scores are computed for 16 logical positions at a time, each in a lane of its own, so a score is the same sum over the
-// head's channels wherever its position lies. The softmax sums lane by lane over blocks of 8 positions from position 0;
-// the values are added position by position. Nothing depends on pages, slots, chunks or threads, and positions that are
-// not visible are skipped, whatever their slots hold.
+// Scores are computed for 16 logical positions at a time, each in a lane of its own, so a score is the same sum over
+// the head's channels wherever its position lies. The softmax sums lane by lane over blocks of 8 positions from
+// position 0; the values are added position by position. Nothing depends on pages, slots, chunks or threads, and
+// positions that are not visible are skipped, whatever their slots hold.
 #pragma once
 
 #include "kernels/elementwise.hpp"
@@ -22,8 +22,8 @@ static inline const std::uint16_t* page_head(const LayerStore& store, const RowV
 
 // The keys of positions [first, first + 16) as [head_dim][16]: in place where the positions are a page's own slots,
 // otherwise gathered. Lanes past the visible positions hold anything.
-static inline const std::uint16_t* keys_of_block(const AttentionShape& shape, const LayerStore& store, const RowView& row,
-                                          int kv_head, int first, std::uint16_t* scratch) {
+static inline const std::uint16_t* keys_of_block(const AttentionShape& shape, const LayerStore& store,
+                                                 const RowView& row, int kv_head, int first, std::uint16_t* scratch) {
   const int last = first + kPageSize < row.num_visible ? first + kPageSize : row.num_visible;
   if (last <= row.num_straight) return page_head(store, row, first, kv_head);
   for (int position = first; position < last; ++position) {
@@ -36,7 +36,8 @@ static inline const std::uint16_t* keys_of_block(const AttentionShape& shape, co
 
 // Asks for the keys of the block from `first` on. Pages lie anywhere: no hardware prefetcher finds the next one.
 template <class Isa>
-inline void prefetch_keys(const AttentionShape& shape, const LayerStore& store, const RowView& row, int kv_head, int first) {
+inline void prefetch_keys(const AttentionShape& shape, const LayerStore& store, const RowView& row, int kv_head,
+                          int first) {
   if (first >= row.num_straight) return;
   const std::uint16_t* keys = page_head(store, row, first, kv_head);
   for (int i = 0; i < kPageSize * shape.head_dim; i += 32) Isa::prefetch(keys + i);
@@ -53,8 +54,8 @@ inline void prefetch_values(const AttentionShape& shape, const LayerStore& store
   }
 }
 
-// Scores of 16 positions. A score is (sum over even channels) + (sum over odd channels): two chains of additions each, so
-// that one head alone keeps the units busy too.
+// Scores of 16 positions. A score is (sum over even channels) + (sum over odd channels): two chains of additions each,
+// so that one head alone keeps the units busy too.
 template <class Isa, int H>
 inline void score_block(const AttentionShape& shape, const std::uint16_t* keys, const float* queries, float* scores,
                         std::size_t stride) {
@@ -79,8 +80,8 @@ inline void score_block(const AttentionShape& shape, const std::uint16_t* keys, 
   }
 }
 
-// Turns `count` scores into exponentials relative to their maximum, in place, and returns their sum. Entries past `count`
-// up to a multiple of 8 are set to zero, which the sum then adds exactly.
+// Turns `count` scores into exponentials relative to their maximum, in place, and returns their sum. Entries past
+// `count` up to a multiple of 8 are set to zero, which the sum then adds exactly.
 template <class Isa>
 inline float softmax(float* scores, int count) {
   const int padded = (count + 7) / 8 * 8;
@@ -98,8 +99,8 @@ inline float softmax(float* scores, int count) {
 }
 
 // The values of up to 16 positions from `first` on, one pointer each.
-static inline void values_of_block(const AttentionShape& shape, const LayerStore& store, const RowView& row, int kv_head,
-                                   int first, int count, const std::uint16_t* (&out)[kPageSize]) {
+static inline void values_of_block(const AttentionShape& shape, const LayerStore& store, const RowView& row,
+                                   int kv_head, int first, int count, const std::uint16_t* (&out)[kPageSize]) {
   const int values = kPageSize * shape.head_dim;
   if (first + count <= row.num_straight) {
     const std::uint16_t* base = page_head(store, row, first, kv_head) + values;
@@ -151,7 +152,8 @@ inline void attend_heads(const AttentionShape& shape, const LayerStore& store, c
   float totals[H];
   for (int h = 0; h < H; ++h) totals[h] = softmax<Isa>(scratch.scores + h * scratch.score_stride, row.num_visible);
   int c = 0;
-  for (; c + 32 <= shape.head_dim; c += 32) weigh_values<Isa, H, 4>(shape, store, row, scratch, kv_head, c, totals, out);
+  for (; c + 32 <= shape.head_dim; c += 32)
+    weigh_values<Isa, H, 4>(shape, store, row, scratch, kv_head, c, totals, out);
   for (; c < shape.head_dim; c += 8) weigh_values<Isa, H, 1>(shape, store, row, scratch, kv_head, c, totals, out);
 }
 
@@ -161,9 +163,12 @@ void attend(const AttentionShape& shape, const LayerStore& store, const RowView&
   const float* q = queries + first * shape.head_dim;
   float* o = out + first * shape.head_dim;
   switch (last - first) {
-    case 1: return attend_heads<Isa, 1>(shape, store, row, scratch, q, kv_head, o);
-    case 2: return attend_heads<Isa, 2>(shape, store, row, scratch, q, kv_head, o);
-    default: return attend_heads<Isa, kMaxHeads>(shape, store, row, scratch, q, kv_head, o);
+    case 1:
+      return attend_heads<Isa, 1>(shape, store, row, scratch, q, kv_head, o);
+    case 2:
+      return attend_heads<Isa, 2>(shape, store, row, scratch, q, kv_head, o);
+    default:
+      return attend_heads<Isa, kMaxHeads>(shape, store, row, scratch, q, kv_head, o);
   }
 }
 

@@ -25,10 +25,14 @@ inline std::uint64_t read_parallel(const std::uint8_t* data, std::size_t bytes) 
 template <class Isa>
 std::uint64_t read_streams(const std::uint8_t* data, std::size_t bytes, int num_streams) {
   switch (num_streams) {
-    case 1: return read_parallel<Isa, 1>(data, bytes);
-    case 2: return read_parallel<Isa, 2>(data, bytes);
-    case 4: return read_parallel<Isa, 4>(data, bytes);
-    default: return read_parallel<Isa, 8>(data, bytes);
+    case 1:
+      return read_parallel<Isa, 1>(data, bytes);
+    case 2:
+      return read_parallel<Isa, 2>(data, bytes);
+    case 4:
+      return read_parallel<Isa, 4>(data, bytes);
+    default:
+      return read_parallel<Isa, 8>(data, bytes);
   }
 }
 

@@ -5,8 +5,9 @@
 
 namespace paceline::kernels {
 
-// exp(x) by Cody-Waite reduction to [-ln 2 / 2, ln 2 / 2] and a polynomial of degree 6; relative error below 3e-7. Inputs
-// are clamped to [-87, 88], NaN stays NaN. There is one form of it, for whole vectors, so that no tail path could differ.
+// exp(x) by Cody-Waite reduction to [-ln 2 / 2, ln 2 / 2] and a polynomial of degree 6; relative error below 3e-7.
+// Inputs are clamped to [-87, 88], NaN stays NaN. There is one form of it, for whole vectors, so that no tail path
+// could differ.
 template <class Isa>
 inline typename Isa::F8 exponential(typename Isa::F8 x) {
   x = Isa::min(Isa::splat(88.0f), Isa::max(Isa::splat(-87.0f), x));

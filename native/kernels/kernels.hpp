@@ -1,8 +1,8 @@
 // The kernels that a forward calls, as one table for each instruction set. Plain data only: this header is included by
 // translation units compiled for different processors, so it defines no function that the linker could share.
 //
-// Row invariance: every value that a kernel writes for a row is the same sum in the same order, whatever other rows, tiles
-// or threads there are. A kernel may split rows and outputs among threads, never a reduction.
+// Row invariance: every value that a kernel writes for a row is the same sum in the same order, whatever other rows,
+// tiles or threads there are. A kernel may split rows and outputs among threads, never a reduction.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ inline constexpr int kPageSize = 16;  // slots in a page; also the positions tha
 struct QuantizedGroup {
   std::int8_t codes[kGroup];
   float scale;
-  float scaled_sum;   // scale * sum
-  std::int32_t sum;   // of the codes
+  float scaled_sum;  // scale * sum
+  std::int32_t sum;  // of the codes
 };
 
 // The same codes in two parts, for 8-bit weights: code = 16 * high + low with high in [-8, 8] and low in [-8, 7], whose
@@ -33,8 +33,8 @@ struct SplitGroup {
   std::int32_t sum;
 };
 
-// Rows of inputs of a product, in float32 and quantised. Quantised rows come in panels of kMaxRows, group by group, so that
-// what a pass needs of a group lies side by side: see `group_index`.
+// Rows of inputs of a product, in float32 and quantised. Quantised rows come in panels of kMaxRows, group by group, so
+// that what a pass needs of a group lies side by side: see `group_index`.
 struct Activations {
   int columns = 0;
   float* values = nullptr;  // [rows][columns]
@@ -55,8 +55,8 @@ struct Product {
   std::size_t out_stride = 0;
 };
 
-// Where the keys and values of one layer lie. Halves of page p, head h start at base + p * page_stride + h * head_stride:
-// keys [head_dim][kPageSize], then values [kPageSize][head_dim].
+// Where the keys and values of one layer lie. Halves of page p, head h start at base + p * page_stride + h *
+// head_stride: keys [head_dim][kPageSize], then values [kPageSize][head_dim].
 struct LayerStore {
   std::uint16_t* base = nullptr;
   std::size_t page_stride = 0;
@@ -74,16 +74,16 @@ struct RowView {
 
 struct AttentionShape {
   int head_dim = 0;
-  int num_heads = 0;     // query heads
+  int num_heads = 0;  // query heads
   int num_kv_heads = 0;
-  float scale = 0;       // of the scores, 1 / sqrt(head_dim)
+  float scale = 0;  // of the scores, 1 / sqrt(head_dim)
 };
 
 // Scratch of one thread for attention.
 struct AttentionScratch {
-  float* scores = nullptr;         // [heads of a task][score_stride]
-  std::size_t score_stride = 0;    // at least the visible positions, rounded up to kPageSize
-  std::uint16_t* keys = nullptr;   // [head_dim][kPageSize]
+  float* scores = nullptr;        // [heads of a task][score_stride]
+  std::size_t score_stride = 0;   // at least the visible positions, rounded up to kPageSize
+  std::uint16_t* keys = nullptr;  // [head_dim][kPageSize]
 };
 
 struct Kernels {
@@ -108,9 +108,10 @@ struct Kernels {
   // Stores one head's key and value, float32, into slot offset `offset` of a page.
   void (*store_kv)(const float* key, const float* value, int head_dim, std::uint16_t* page_head, int offset);
 
-  // Attention of query heads [first, last), 1 to kMaxHeads of them, all served by key/value head `kv_head`, for one row.
-  void (*attend)(const AttentionShape&, const LayerStore&, const RowView&, const AttentionScratch&, const float* queries,
-                 int first, int last, int kv_head, float* out);
+  // Attention of query heads [first, last), 1 to kMaxHeads of them, all served by key/value head `kv_head`, for one
+  // row.
+  void (*attend)(const AttentionShape&, const LayerStore&, const RowView&, const AttentionScratch&,
+                 const float* queries, int first, int last, int kv_head, float* out);
 
   // Reads `bytes` as 1, 2, 4 or 8 parallel prefetched streams; returns a checksum.
   std::uint64_t (*read_streams)(const std::uint8_t* data, std::size_t bytes, int num_streams);

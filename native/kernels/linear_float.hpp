@@ -13,8 +13,8 @@ inline typename Isa::F8 load_weights(const std::uint8_t* block, int column) {
   return Isa::load(reinterpret_cast<const float*>(block) + std::size_t{kBlockRows} * column);
 }
 
-// Column k is added to partial sum k mod 4, and the four are added pairwise at the end: four independent chains, one fixed
-// order.
+// Column k is added to partial sum k mod 4, and the four are added pairwise at the end: four independent chains, one
+// fixed order.
 template <class Isa, WeightType kType, int M>
 inline void multiply_float_block(const Product& p, const std::uint8_t* block, int row, float* out) {
   typename Isa::F8 acc[M][4];

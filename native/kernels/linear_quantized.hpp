@@ -30,7 +30,9 @@ struct NibbleGroup {
     if constexpr (kType == WeightType::kQ4_1) acc = Isa::fma(minimum, Isa::splat(x.scaled_sum), acc);
     return acc;
   }
-  typename Isa::F8 add_to(typename Isa::F8 acc, const Input& x) const { return finish(acc, Isa::dot(codes, x.codes), x); }
+  typename Isa::F8 add_to(typename Isa::F8 acc, const Input& x) const {
+    return finish(acc, Isa::dot(codes, x.codes), x);
+  }
 
   // Two blocks, R rows: each four inputs are broadcast once for both blocks.
   template <int R>
@@ -122,7 +124,10 @@ class GroupReader {
   using Group = typename GroupOf<Isa, kType>::Type;
 
   GroupReader(const MatrixView& weights, const std::uint8_t* block, std::size_t distance)
-      : d_(block), minima_(block + minimum_offset(weights)), codes_(block + code_offset(weights)), ahead_(block + distance) {}
+      : d_(block),
+        minima_(block + minimum_offset(weights)),
+        codes_(block + code_offset(weights)),
+        ahead_(block + distance) {}
 
   Group next() {
     for (std::size_t line = 0; line < kGroupBytes<kType>; line += 64) Isa::prefetch(ahead_ + line);
@@ -147,8 +152,8 @@ inline const typename GroupOf<Isa, kType>::Type::Input* first_inputs(const Produ
   return inputs_of(p.inputs, static_cast<const Input*>(nullptr)) + group_index(p.inputs, row, 0);
 }
 
-// One block (8 outputs) for rows [row, row + count) of a panel. Each output adds group after group, by the same operations
-// in the same order for every count, alone or in a pair of blocks.
+// One block (8 outputs) for rows [row, row + count) of a panel. Each output adds group after group, by the same
+// operations in the same order for every count, alone or in a pair of blocks.
 template <class Isa, WeightType kType, int M>
 inline void multiply_block(const Product& p, const std::uint8_t* block, int row, int count, float* out) {
   GroupReader<Isa, kType> reader(p.weights, block, kPrefetchDistance);
@@ -201,7 +206,8 @@ inline void multiply_pair(const Product& p, const std::uint8_t* block, int row, 
 // Where arithmetic is the limit and not memory, blocks go in pairs: the broadcasts of inputs are shared.
 inline constexpr int kMinPairRows = 3;
 
-// Blocks [first, last) for rows [row, row + count), count <= M: picks the instance with exactly `count` rows if there is one.
+// Blocks [first, last) for rows [row, row + count), count <= M: picks the instance with exactly `count` rows if there
+// is one.
 template <class Isa, WeightType kType, int M>
 inline void multiply_rows(const Product& p, int first, int last, int row, int count) {
   if constexpr (Isa::kHasInstances && M > 1) {

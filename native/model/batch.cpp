@@ -20,12 +20,13 @@ void check_segment(const Segment& s, const BatchLimits& limits) {
     require(page >= 0 && page < limits.num_pages, "page " + text(page) + " is not one of " + text(limits.num_pages));
   }
   for (const int token : s.tokens) {
-    require(token >= 0 && token < limits.vocab_size, "token " + text(token) + " is not below " + text(limits.vocab_size));
+    require(token >= 0 && token < limits.vocab_size,
+            "token " + text(token) + " is not below " + text(limits.vocab_size));
   }
   for (int i = 0; i < static_cast<int>(s.parents.size()); ++i) {
     require(s.parents[i] >= num_run - 1 && s.parents[i] < num_run + i,
-            "row " + text(num_run + i) + " names parent " + text(s.parents[i]) + ", expected " + text(num_run - 1) + " to " +
-                text(num_run + i - 1));
+            "row " + text(num_run + i) + " names parent " + text(s.parents[i]) + ", expected " + text(num_run - 1) +
+                " to " + text(num_run + i - 1));
   }
   int previous = -1;
   for (const int row : s.logits_rows) {
@@ -80,7 +81,8 @@ Row Batch::make_row(const Segment& segment, int index, int num_run, std::size_t 
   }
   const int parent = segment.parents[index - num_run];
   const Row& above = rows_[first_row + parent];
-  auto& path = paths_.emplace_back(above.view.path, above.view.path + (above.view.num_visible - above.view.num_straight));
+  auto& path =
+      paths_.emplace_back(above.view.path, above.view.path + (above.view.num_visible - above.view.num_straight));
   path.push_back(row.slot);
   row.position = above.position + 1;
   row.view.num_visible = row.position + 1;

@@ -12,25 +12,26 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kTileBytes = 8 << 10;      // weights of a tile: about a microsecond of reading
 constexpr std::size_t kPrefetchBytes = 4 << 10;  // of a product's first weights
-constexpr int kSwigluColumns = 256;     // columns of a tile; whole groups
+constexpr int kSwigluColumns = 256;              // columns of a tile; whole groups
 
 const Kernels& select_kernels(bool is_portable) {
   return !is_portable && kAvx2Kernels != nullptr && has_avx2() ? *kAvx2Kernels : kPortableKernels;
 }
 
 void check_config(const DecoderConfig& c) {
-  require(c.num_layers > 0 && c.hidden_size > 0 && c.intermediate_size > 0 && c.vocab_size > 0, "a model dimension is 0");
+  require(c.num_layers > 0 && c.hidden_size > 0 && c.intermediate_size > 0 && c.vocab_size > 0,
+          "a model dimension is 0");
   require(c.head_dim > 0 && c.head_dim % 8 == 0, "the head dimension must be a multiple of 8");
   require(c.num_kv_heads > 0 && c.num_heads % c.num_kv_heads == 0, "query heads must be a multiple of key/value heads");
   require(c.intermediate_size % 8 == 0, "the intermediate size must be a multiple of 8");
-  require(c.rope_dim > 0 && c.rope_dim % 2 == 0 && c.rope_dim <= c.head_dim, "the rotated dimension must be even and fit a head");
+  require(c.rope_dim > 0 && c.rope_dim % 2 == 0 && c.rope_dim <= c.head_dim,
+          "the rotated dimension must be even and fit a head");
   require(c.max_length > 0 && c.max_rows > 0 && c.max_logits_rows > 0, "a capacity is 0");
 }
 
-// How many of the `group` query heads that share keys a task takes. More share their reading, fewer keep more threads busy:
-// a head costs about 0.4 of the first one's time when it comes along.
+// How many of the `group` query heads that share keys a task takes. More share their reading, fewer keep more threads
+// busy: a head costs about 0.4 of the first one's time when it comes along.
 int heads_of_task(int num_groups, int group, int num_threads) {
   int best = 1;
   double best_time = 0;
@@ -49,37 +50,6 @@ int round_up(int value, int multiple) { return (value + multiple - 1) / multiple
 
 }  // namespace
 
-// Cuts the blocks of a product's matrices into tiles of about kTileBytes.
-class Decoder::Tiling {
- public:
-  struct Tile {
-    const Part* part;
-    int first, last;  // blocks
-  };
-
-  explicit Tiling(const Parts& parts) : parts_(parts) {
-    const std::size_t block_bytes = parts.parts[0].matrix->view().block_bytes;
-    tile_blocks_ = std::max(1, static_cast<int>(kTileBytes / block_bytes));
-    for (int i = 0; i < parts.count; ++i) num_tiles_ += tiles_of(parts.parts[i]);
-  }
-
-  int num_tiles() const { return num_tiles_; }
-
-  Tile at(int tile) const {
-    const Part* part = parts_.parts.data();
-    for (; tile >= tiles_of(*part); ++part) tile -= tiles_of(*part);
-    const int first = tile * tile_blocks_;
-    return {part, first, std::min(first + tile_blocks_, part->matrix->view().num_blocks)};
-  }
-
- private:
-  int tiles_of(const Part& part) const { return (part.matrix->view().num_blocks + tile_blocks_ - 1) / tile_blocks_; }
-
-  const Parts& parts_;
-  int tile_blocks_ = 1;
-  int num_tiles_ = 0;
-};
-
 Decoder::ActivationBuffer::ActivationBuffer(int rows, int columns) {
   const std::size_t groups = static_cast<std::size_t>(round_up(rows, kMaxRows)) * (columns / kGroup);
   values = AlignedBuffer<float>(static_cast<std::size_t>(rows) * columns);
@@ -92,7 +62,7 @@ Decoder::Decoder(const DecoderConfig& c)
     : config_((check_config(c), c)),
       kernels_(select_kernels(c.is_portable)),
       store_(c.num_pages, c.num_layers, c.num_kv_heads, c.head_dim),
-      layers_(c.num_layers),
+      weights_(c),
       normed_(c.max_rows, c.hidden_size),
       attended_(c.max_rows, c.num_heads * c.head_dim),
       gated_(c.max_rows, c.intermediate_size),
@@ -115,75 +85,15 @@ Decoder::Decoder(const DecoderConfig& c)
 
 int Decoder::qkv_stride() const { return (config_.num_heads + 2 * config_.num_kv_heads) * config_.head_dim; }
 
-Matrix& Decoder::matrix(const std::string& role, int layer) {
-  if (role == "embedding") return embedding_;
-  if (role == "head") return head_;
-  require(layer >= 0 && layer < config_.num_layers, "layer " + std::to_string(layer) + " is not in the model");
-  Layer& l = layers_[layer];
-  if (role == "q") return l.q;
-  if (role == "k") return l.k;
-  if (role == "v") return l.v;
-  if (role == "o") return l.o;
-  if (role == "gate") return l.gate;
-  if (role == "up") return l.up;
-  require(role == "down", "unknown matrix role '" + role + "'");
-  return l.down;
-}
-
-std::vector<float>& Decoder::vector(const std::string& role, int layer) {
-  if (role == "output_norm") return output_norm_;
-  require(layer >= 0 && layer < config_.num_layers, "layer " + std::to_string(layer) + " is not in the model");
-  require(role == "attn_norm" || role == "ffn_norm", "unknown vector role '" + role + "'");
-  return role == "attn_norm" ? layers_[layer].attn_norm : layers_[layer].ffn_norm;
-}
-
-void Decoder::check_matrix(const std::string& role, int rows, int columns) const {
-  const int heads = config_.num_heads * config_.head_dim;
-  const int kv_heads = config_.num_kv_heads * config_.head_dim;
-  int want_rows = config_.hidden_size;
-  int want_columns = config_.hidden_size;
-  if (role == "q") want_rows = heads;
-  if (role == "k" || role == "v") want_rows = kv_heads;
-  if (role == "o") want_columns = heads;
-  if (role == "gate" || role == "up") want_rows = config_.intermediate_size;
-  if (role == "down") want_columns = config_.intermediate_size;
-  if (role == "embedding" || role == "head") want_rows = config_.vocab_size;
-  require(rows == want_rows && columns == want_columns,
-          "matrix " + role + " is " + std::to_string(rows) + " x " + std::to_string(columns) + ", expected " +
-              std::to_string(want_rows) + " x " + std::to_string(want_columns));
-}
-
 void Decoder::load_matrix(const std::string& role, int layer, WeightType type, int rows, int columns,
                           const std::uint8_t* source, std::size_t source_bytes) {
   const Exclusive exclusive(is_in_use_);
-  require(!is_complete_, "the model's weights are loaded already");
-  Matrix& target = matrix(role, layer);
-  check_matrix(role, rows, columns);
-  target = Matrix(type, rows, columns, source, source_bytes, arena_, pool_);
+  weights_.load_matrix(role, layer, type, rows, columns, source, source_bytes, pool_);
 }
 
 void Decoder::load_vector(const std::string& role, int layer, const float* source, std::size_t count) {
-  require(count == static_cast<std::size_t>(config_.hidden_size), "vector " + role + " has the wrong length");
-  vector(role, layer).assign(source, source + count);
-}
-
-void Decoder::check_complete() {
-  require(!embedding_.is_empty() && !output_norm_.empty(), "the model lacks its embedding or its output norm");
-  for (const Layer& l : layers_) {
-    for (const Matrix* m : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down}) {
-      require(!m->is_empty(), "a layer lacks a matrix");
-    }
-    require(!l.attn_norm.empty() && !l.ffn_norm.empty(), "a layer lacks a norm");
-  }
-  is_complete_ = true;
-}
-
-std::size_t Decoder::weight_bytes() const {
-  std::size_t bytes = head().bytes();
-  for (const Layer& l : layers_) {
-    for (const Matrix* m : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down}) bytes += m->bytes();
-  }
-  return bytes;
+  const Exclusive exclusive(is_in_use_);
+  weights_.load_vector(role, layer, source, count);
 }
 
 void Decoder::copy_slots(const std::vector<int>& pages, const std::vector<std::pair<int, int>>& moves) {
@@ -213,13 +123,14 @@ double Decoder::read_bandwidth(std::size_t bytes, int repeats) {
 
 void Decoder::forward(const std::vector<Segment>& segments, const std::vector<int>& hidden_layers) {
   const Exclusive exclusive(is_in_use_);
-  require(is_complete_, "the model's weights are not loaded");
-  const auto job = std::make_shared<const Forward>(
-      Forward{Batch(segments, {config_.max_rows, config_.max_logits_rows, config_.max_length, padded_vocab_size(),
-                               store_.num_pages()}),
-              hidden_layers});
+  require(weights_.is_complete(), "the model's weights are not loaded");
+  const auto job = std::make_shared<const Forward>(Forward{
+      Batch(segments,
+            {config_.max_rows, config_.max_logits_rows, config_.max_length, padded_vocab_size(), store_.num_pages()}),
+      hidden_layers});
   for (const int layer : hidden_layers) {
-    require(layer >= 0 && layer <= config_.num_layers, "hidden layer " + std::to_string(layer) + " is not in the model");
+    require(layer >= 0 && layer <= config_.num_layers,
+            "hidden layer " + std::to_string(layer) + " is not in the model");
   }
   num_logits_rows_ = static_cast<int>(job->batch.logits_rows().size());
   num_hidden_rows_ = static_cast<int>(job->batch.hidden_rows().size());
@@ -240,7 +151,7 @@ void Decoder::run(Team& team, const Batch& batch, const std::vector<int>& hidden
       if (hidden_layers[h] == i) keep_hidden(team, batch, residual, h, hidden_layers.size());
     }
     if (i == config_.num_layers) break;
-    const Layer& layer = layers_[i];
+    const LayerWeights& layer = weights_.layers()[i];
     prefetch(team, qkv_parts(layer));
     normalize(team, batch, residual, layer.attn_norm);
     multiply(team, normed_.view, num_rows, qkv_parts(layer), qkv_.data(), qkv_stride());
@@ -259,7 +170,7 @@ void Decoder::embed(Team& team, const Batch& batch) {
   const std::size_t num_pairs = config_.rope_dim / 2;
   team.for_each(static_cast<int>(batch.rows().size()), [&](int row) {
     const Row& r = batch.rows()[row];
-    embedding_.dequantize_row(r.token, x_.data() + static_cast<std::size_t>(row) * config_.hidden_size);
+    weights_.embedding().dequantize_row(r.token, x_.data() + static_cast<std::size_t>(row) * config_.hidden_size);
     for (std::size_t i = 0; i < num_pairs; ++i) {
       const double angle = r.position * frequencies_[i];
       cosines_[row * num_pairs + i] = static_cast<float>(std::cos(angle));
@@ -298,12 +209,12 @@ void Decoder::prefetch(const Team& team, const Parts& parts) const {
   for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
 }
 
-Decoder::Parts Decoder::qkv_parts(const Layer& layer) const {
+Parts Decoder::qkv_parts(const LayerWeights& layer) const {
   const int q = config_.num_heads * config_.head_dim;
   return {{{{&layer.q, 0}, {&layer.k, q}, {&layer.v, q + config_.num_kv_heads * config_.head_dim}}}, 3};
 }
 
-Decoder::Parts Decoder::gate_up_parts(const Layer& layer) const {
+Parts Decoder::gate_up_parts(const LayerWeights& layer) const {
   return {{{{&layer.gate, 0}, {&layer.up, config_.intermediate_size}}}, 2};
 }
 
@@ -320,7 +231,8 @@ void Decoder::store_keys_and_values(const Batch& batch, int row, int layer) {
   std::uint16_t* page = store.base + r.view.pages[r.slot / kPageSize] * store.page_stride;
   for (int h = 0; h < config_.num_kv_heads; ++h) {
     const float* key = heads + (config_.num_heads + h) * head_dim;
-    kernels_.store_kv(key, key + config_.num_kv_heads * head_dim, head_dim, page + h * store.head_stride, r.slot % kPageSize);
+    kernels_.store_kv(key, key + config_.num_kv_heads * head_dim, head_dim, page + h * store.head_stride,
+                      r.slot % kPageSize);
   }
 }
 
@@ -334,22 +246,22 @@ void Decoder::attention(Team& team, const Batch& batch, int layer) {
   const int heads = heads_of_task(num_rows * config_.num_kv_heads, group, config_.num_threads);
   const int tasks_of_group = (group + heads - 1) / heads;
   const int tasks_of_row = config_.num_kv_heads * tasks_of_group;
-  const AttentionScratch scratch{scores_[team.thread()].data(), static_cast<std::size_t>(round_up(config_.max_length, kPageSize)),
+  const AttentionScratch scratch{scores_[team.thread()].data(),
+                                 static_cast<std::size_t>(round_up(config_.max_length, kPageSize)),
                                  keys_[team.thread()].data()};
   team.for_each(num_rows * tasks_of_row, [&](int task) {
     const std::size_t row = task / tasks_of_row;
     const int kv_head = task % tasks_of_row / tasks_of_group;
     const int first = kv_head * group + task % tasks_of_group * heads;
     const int last = std::min(first + heads, (kv_head + 1) * group);
-    kernels_.attend(shape, store_.layer(layer), batch.rows()[row].view, scratch, qkv_.data() + row * qkv_stride(), first,
-                    last, kv_head, attended_.view.values + row * attended_.view.columns);
+    kernels_.attend(shape, store_.layer(layer), batch.rows()[row].view, scratch, qkv_.data() + row * qkv_stride(),
+                    first, last, kv_head, attended_.view.values + row * attended_.view.columns);
   });
-  team.for_each(num_rows, [&](int row) {
-    kernels_.quantize(attended_.view, row, 0, attended_.view.columns / kGroup * kGroup);
-  });
+  team.for_each(num_rows,
+                [&](int row) { kernels_.quantize(attended_.view, row, 0, attended_.view.columns / kGroup * kGroup); });
 }
 
-void Decoder::feed_forward(Team& team, int num_rows, const Layer& layer) {
+void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) {
   const int width = config_.intermediate_size;
   multiply(team, normed_.view, num_rows, gate_up_parts(layer), gate_up_.data(), 2 * width);
   prefetch(team, only(layer.down));
@@ -365,7 +277,8 @@ void Decoder::feed_forward(Team& team, int num_rows, const Layer& layer) {
   multiply(team, gated_.view, num_rows, only(layer.down), projected_.data(), layer.down.padded_rows());
 }
 
-void Decoder::keep_hidden(Team& team, const Batch& batch, const float* residual, std::size_t index, std::size_t num_layers) {
+void Decoder::keep_hidden(Team& team, const Batch& batch, const float* residual, std::size_t index,
+                          std::size_t num_layers) {
   const std::size_t width = config_.hidden_size;
   const std::size_t stride = round_up(config_.hidden_size, kBlockRows);
   team.for_each(static_cast<int>(batch.hidden_rows().size()), [&](int i) {
@@ -381,14 +294,14 @@ void Decoder::head_logits(Team& team, const Batch& batch) {
   const int width = config_.hidden_size;
   const std::size_t stride = round_up(width, kBlockRows);
   const int num_rows = static_cast<int>(batch.logits_rows().size());
-  if (num_rows > 0) prefetch(team, only(head()));
+  if (num_rows > 0) prefetch(team, only(weights_.head()));
   team.for_each(num_rows, [&](int i) {
     const std::size_t row = batch.logits_rows()[i];
-    kernels_.rms_norm(x_.data() + row * width, projected_.data() + row * stride, output_norm_.data(), config_.rms_norm_eps,
-                      width, last_.view.values + static_cast<std::size_t>(i) * width);
+    kernels_.rms_norm(x_.data() + row * width, projected_.data() + row * stride, weights_.output_norm().data(),
+                      config_.rms_norm_eps, width, last_.view.values + static_cast<std::size_t>(i) * width);
     kernels_.quantize(last_.view, i, 0, width / kGroup * kGroup);
   });
-  if (num_rows > 0) multiply(team, last_.view, num_rows, only(head()), logits_.data(), padded_vocab_size());
+  if (num_rows > 0) multiply(team, last_.view, num_rows, only(weights_.head()), logits_.data(), padded_vocab_size());
 }
 
 }  // namespace paceline

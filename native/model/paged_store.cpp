@@ -27,7 +27,8 @@ void PagedStore::copy_slot(std::uint16_t* from_page, int from, std::uint16_t* to
     std::uint16_t* target = to_page + head * head_halves();
     for (int c = 0; c < head_dim_; ++c) target[c * kPageSize + to] = source[c * kPageSize + from];
     const int values = kPageSize * head_dim_;
-    std::memmove(target + values + to * head_dim_, source + values + from * head_dim_, sizeof(std::uint16_t) * head_dim_);
+    std::memmove(target + values + to * head_dim_, source + values + from * head_dim_,
+                 sizeof(std::uint16_t) * head_dim_);
   }
 }
 
@@ -54,7 +55,8 @@ void PagedStore::fill(const std::vector<int>& pages) {
     check_page(index);
     for (std::size_t i = 0; i < page_halves(); ++i) {
       state = state * 1664525u + 1013904223u;
-      page(index)[i] = static_cast<std::uint16_t>(0x2c00u | (state >> 22) | (state & 0x8000u));  // magnitude 1/16 to 1/8
+      page(index)[i] =
+          static_cast<std::uint16_t>(0x2c00u | (state >> 22) | (state & 0x8000u));  // magnitude 1/16 to 1/8
     }
   }
 }
@@ -62,7 +64,8 @@ void PagedStore::fill(const std::vector<int>& pages) {
 void PagedStore::poison(const std::vector<int>& pages) {
   for (const int index : pages) {
     check_page(index);
-    std::memset(page(index), 0xff, page_halves() * sizeof(std::uint16_t));  // sign, all of the exponent and the mantissa
+    std::memset(page(index), 0xff,
+                page_halves() * sizeof(std::uint16_t));  // sign, all of the exponent and the mantissa
   }
 }
 

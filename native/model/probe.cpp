@@ -14,7 +14,8 @@ double read_bandwidth(ThreadPool& pool, const Kernels& kernels, std::size_t byte
   const std::size_t share = bytes / pool.num_threads() / 4096 * 4096;
   require(share > 0 && repeats > 0, "the buffer is too small for its threads, or there are no repeats");
   AlignedBuffer<std::uint8_t> buffer(share * pool.num_threads());
-  pool.for_each(pool.num_threads(), [&](int thread) { std::memset(buffer.data() + thread * share, thread + 1, share); });
+  pool.for_each(pool.num_threads(),
+                [&](int thread) { std::memset(buffer.data() + thread * share, thread + 1, share); });
   std::atomic<std::uint64_t> checksum{0};  // keeps the reads from being optimised away
   double best = 0;
   for (int i = 0; i < repeats; ++i) {

@@ -1,4 +1,5 @@
-// Memory for weights, activations and pages: aligned, not touched until written, asked to sit on huge pages where large.
+// Memory for weights, activations and pages: aligned, not touched until written, asked to sit on huge pages where
+// large.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// Memory for many matrices that are read one after the other: large pieces on huge pages, never freed one by one. A small
-// allocation of its own would lie on small pages, at whose borders hardware prefetching stops.
+// Memory for many matrices that are read one after the other: large pieces on huge pages, never freed one by one. A
+// small allocation of its own would lie on small pages, at whose borders hardware prefetching stops.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,8 @@ class Exclusive {
  public:
   explicit Exclusive(std::atomic<bool>& flag) : flag_(flag) {
     if (flag_.exchange(true, std::memory_order_acquire)) {
-      throw std::runtime_error("this model is in use by another thread; give each thread a model of its own, or a lock");
+      throw std::runtime_error(
+          "this model is in use by another thread; give each thread a model of its own, or a lock");
     }
   }
   ~Exclusive() { flag_.store(false, std::memory_order_release); }

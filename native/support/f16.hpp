@@ -1,4 +1,5 @@
-// IEEE half precision by integer arithmetic, for code off the hot path. Hot paths convert with the instruction set's own.
+// IEEE half precision by integer arithmetic, for code off the hot path. Hot paths convert with the instruction set's
+// own.
 #pragma once
 
 #include <bit>

@@ -1,7 +1,7 @@
 // The floating-point mode that kernels compute in: round to nearest, subnormal numbers kept.
 //
-// A library may have changed the mode of the thread that calls, and a thread inherits its creator's. A row's numbers must
-// not depend on which thread takes its tile.
+// A library may have changed the mode of the thread that calls, and a thread inherits its creator's. A row's numbers
+// must not depend on which thread takes its tile.
 #pragma once
 
 #include <cstdint>

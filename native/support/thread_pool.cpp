@@ -70,8 +70,8 @@ void ThreadPool::stop_workers() {
   workers_.clear();
 }
 
-// In a forked child the threads are gone, and the system may have given their stacks and handles to others: nothing may be
-// done with the handles, not even destroying them. The mutex may be held by a thread that is gone.
+// In a forked child the threads are gone, and the system may have given their stacks and handles to others: nothing may
+// be done with the handles, not even destroying them. The mutex may be held by a thread that is gone.
 void ThreadPool::abandon_workers() {
   static_cast<void>(new std::vector<std::thread>(std::move(workers_)));
   workers_.clear();

@@ -1,12 +1,12 @@
 // A pool of threads that run a job together, phase by phase.
 //
-// A phase is a number of tiles, handed out to whichever thread is free. It is over when its tiles are done, not when all
-// threads have arrived: a thread that the system has taken off its processor holds nobody up unless it holds a tile, and
-// when it comes back it finds the phases before it used up and catches up. So a busy machine costs the share of the
-// processors that it takes, and unequal cores do not wait for each other.
+// A phase is a number of tiles, handed out to whichever thread is free. It is over when its tiles are done, not when
+// all threads have arrived: a thread that the system has taken off its processor holds nobody up unless it holds a
+// tile, and when it comes back it finds the phases before it used up and catches up. So a busy machine costs the share
+// of the processors that it takes, and unequal cores do not wait for each other.
 //
-// Waiting spins briefly and then sleeps: a forward has some 300 phases a few microseconds apart, where sleeping would cost
-// more than the wait; between forwards spinning for long would be waste.
+// Waiting spins briefly and then sleeps: a forward has some 300 phases a few microseconds apart, where sleeping would
+// cost more than the wait; between forwards spinning for long would be waste.
 #pragma once
 
 #include <sys/types.h>
@@ -22,8 +22,8 @@
 
 namespace paceline {
 
-// The tiles of one phase. Each thread owns a contiguous range of them and takes it from front to back, so that what it reads
-// is contiguous too; a thread that is through with its own goes on with the others'.
+// The tiles of one phase. Each thread owns a contiguous range of them and takes it from front to back, so that what it
+// reads is contiguous too; a thread that is through with its own goes on with the others'.
 class Phase {
  public:
   explicit Phase(int num_threads) : next_(num_threads) {}
@@ -65,8 +65,8 @@ class Team {
 
   int thread() const { return thread_; }
 
-  // Calls f(tile) for each tile in [0, num_tiles), each on one thread. When it returns all tiles are done, and what they
-  // wrote can be read. `num_tiles` must be the same on every thread; f must not throw.
+  // Calls f(tile) for each tile in [0, num_tiles), each on one thread. When it returns all tiles are done, and what
+  // they wrote can be read. `num_tiles` must be the same on every thread; f must not throw.
   template <typename F>
   void for_each(int num_tiles, F f) {
     Phase& phase = phases_[index_++];
@@ -90,8 +90,8 @@ class Team {
 
 class ThreadPool {
  public:
-  // Copied into the job. It must own, or live as long as the pool with, whatever decides its phases: a thread may come back
-  // to it after `run` has returned. It will find no tile left, so what only tiles touch need not live on.
+  // Copied into the job. It must own, or live as long as the pool with, whatever decides its phases: a thread may come
+  // back to it after `run` has returned. It will find no tile left, so what only tiles touch need not live on.
   using Work = std::function<void(Team&)>;
 
   // `num_threads` counts the calling thread; it must be at least 1.
@@ -102,8 +102,8 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  // Runs `work` on the calling thread and, as far as they are free, on the others. `num_phases` bounds its phases. `work`
-  // must not throw: there is nobody to catch it on the other threads.
+  // Runs `work` on the calling thread and, as far as they are free, on the others. `num_phases` bounds its phases.
+  // `work` must not throw: there is nobody to catch it on the other threads.
   void run(Work work, std::size_t num_phases);
 
   // A job of a single phase.

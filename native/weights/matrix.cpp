@@ -38,11 +38,13 @@ float read_weight(const MatrixView& view, const std::uint8_t* block, int row, in
   const std::uint8_t* codes = block + code_offset(view) + group * code_bytes(view.type);
   const float d = read_half(block, group * kBlockRows + row);
   switch (view.type) {
-    case WeightType::kQ4_0: return d * static_cast<float>(read_nibble(codes, row, within) - 8);
+    case WeightType::kQ4_0:
+      return d * static_cast<float>(read_nibble(codes, row, within) - 8);
     case WeightType::kQ4_1:
       return d * static_cast<float>(read_nibble(codes, row, within)) +
              read_half(block + minimum_offset(view), group * kBlockRows + row);
-    default: return d * static_cast<float>(codes[within / 4 * 32 + 4 * row + within % 4] - 128);
+    default:
+      return d * static_cast<float>(codes[within / 4 * 32 + 4 * row + within % 4] - 128);
   }
 }
 
@@ -57,11 +59,16 @@ std::size_t packed_block_bytes(const MatrixView& view) {
 
 std::size_t file_row_bytes(WeightType type, std::size_t columns) {
   switch (type) {
-    case WeightType::kF32: return columns * 4;
-    case WeightType::kF16: return columns * 2;
-    case WeightType::kQ4_0: return columns / kGroup * 18;
-    case WeightType::kQ4_1: return columns / kGroup * 20;
-    case WeightType::kQ8_0: return columns / kGroup * 34;
+    case WeightType::kF32:
+      return columns * 4;
+    case WeightType::kF16:
+      return columns * 2;
+    case WeightType::kQ4_0:
+      return columns / kGroup * 18;
+    case WeightType::kQ4_1:
+      return columns / kGroup * 20;
+    case WeightType::kQ8_0:
+      return columns / kGroup * 34;
   }
   require(false, "unknown weight type " + std::to_string(static_cast<int>(type)));
   return 0;

@@ -14,7 +14,8 @@ void pack_nibbles(const std::uint8_t* source, int row, std::uint8_t* codes) {
 
 void pack_bytes(const std::uint8_t* source, int row, std::uint8_t* codes) {
   for (int j = 0; j < 8; ++j) {
-    for (int i = 0; i < 4; ++i) codes[32 * j + 4 * row + i] = source[4 * j + i] ^ 0x80u;  // two's complement c to c + 128
+    for (int i = 0; i < 4; ++i)
+      codes[32 * j + 4 * row + i] = source[4 * j + i] ^ 0x80u;  // two's complement c to c + 128
   }
 }
 

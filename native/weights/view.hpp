@@ -1,16 +1,16 @@
 // Weight matrices in the layout that the small-batch kernels read.
 //
 // Output rows are grouped by 8 into *blocks* (the last one padded with zero rows), input columns by 32 into *groups*.
-// A block is contiguous and begins on a cache line. Its scales come first: what a block needs at once is then what has been
-// prefetched behind the block before it.
+// A block is contiguous and begins on a cache line. Its scales come first: what a block needs at once is then what has
+// been prefetched behind the block before it.
 //
 //   Q4_0, Q4_1   d [groups][8] float16, for Q4_1 m [groups][8] float16, codes [groups][128 bytes]
 //   Q8_0         d [groups][8] float16, codes [groups][256 bytes]
 //   F16, F32     values [columns][8]
 //
-// Within 128 bytes of 4-bit codes, byte 32 j + 4 r + i holds, for block row r, column 4 j + i in the low nibble and column
-// 16 + 4 j + i in the high one, 0 <= j < 4. Within 256 bytes of 8-bit codes, byte 32 j + 4 r + i holds column 4 j + i,
-// 0 <= j < 8, as code + 128. The numbers are exactly the file's:
+// Within 128 bytes of 4-bit codes, byte 32 j + 4 r + i holds, for block row r, column 4 j + i in the low nibble and
+// column 16 + 4 j + i in the high one, 0 <= j < 4. Within 256 bytes of 8-bit codes, byte 32 j + 4 r + i holds column 4
+// j + i, 0 <= j < 8, as code + 128. The numbers are exactly the file's:
 //   Q4_0 d (c - 8)   Q4_1 d c + m   Q8_0 d c
 //
 // This header is also read by units compiled for one processor only: everything in it is plain or has internal linkage.
@@ -30,9 +30,12 @@ inline constexpr int kGroup = 32;
 static constexpr std::size_t code_bytes(WeightType type) {
   switch (type) {
     case WeightType::kQ4_0:
-    case WeightType::kQ4_1: return kBlockRows * kGroup / 2;
-    case WeightType::kQ8_0: return kBlockRows * kGroup;
-    default: return 0;
+    case WeightType::kQ4_1:
+      return kBlockRows * kGroup / 2;
+    case WeightType::kQ8_0:
+      return kBlockRows * kGroup;
+    default:
+      return 0;
   }
 }
 
