@@ -173,3 +173,13 @@ def test_other_architectures_are_named(tmp_path: Path) -> None:
     write_crafted(path, architecture="gemma3")
     with pytest.raises(UnsupportedModelError, match="'gemma3' is not supported, only 'llama' is"):
         config_of(path)
+
+
+@pytest.mark.parametrize("sizes", [{"hidden_size": 80, "num_heads": 4}, {"intermediate_size": 100}])
+def test_sizes_that_no_kernel_takes_are_named(tmp_path: Path, sizes: dict[str, int]) -> None:
+    write_tiny_llama(tmp_path / "m.gguf", tensor_type="F32", **sizes)
+    with (
+        GGUFFile.open(tmp_path / "m.gguf") as file,
+        pytest.raises(UnsupportedModelError, match="multiples of 8"),
+    ):
+        read_config(file)

@@ -43,9 +43,18 @@ def is_conversation(value: object) -> TypeGuard[Conversation]:
 def _members(value: Any, expected: str) -> list[Any]:
     if isinstance(value, bytes | bytearray | Mapping | str) or not isinstance(value, Iterable):
         raise UsageError(f"got {value!r:.100}; expected {expected}")
-    return list(value)
+    try:
+        return list(value)
+    except TypeError:  # an array without dimensions calls itself iterable
+        raise UsageError(f"got {value!r:.100}; expected {expected}") from None
 
 
 def _is_integer(value: object) -> bool:
     """True for integers of any library; bool is none."""
-    return hasattr(value, "__index__") and not isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    try:
+        index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True

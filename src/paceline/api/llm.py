@@ -127,10 +127,9 @@ class LLM:
     def _add(self, ids: list[int], params: SamplingParams | None) -> tuple[int, Collector]:
         if params is not None and not isinstance(params, SamplingParams):
             raise UsageError(f"params is {params!r}; expected SamplingParams or None")
-        sequence = self._engine.add_request(Request(ids, params if params is not None else SamplingParams()))
         collector = Collector(tuple(ids), self._tokenizer)
-        self._deliveries.add(sequence, collector)
-        return sequence, collector
+        request = Request(ids, params if params is not None else SamplingParams())
+        return self._deliveries.submit(self._engine, request, collector), collector
 
     def _abort(self, sequence: int) -> None:
         self._deliveries.abort(self._engine, sequence)

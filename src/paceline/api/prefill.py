@@ -10,21 +10,23 @@ class PrefillProgress:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
+        self._sequence: int | None = None  # whose prompt the stage shows; None while there is no stage
         self._done = 0
 
-    def advance(self, num_prompt_tokens: int, num_rows: int) -> None:
-        """`num_rows` more of a prompt's tokens have been read."""
+    def advance(self, sequence: int, num_prompt_tokens: int, num_rows: int) -> None:
+        """`num_rows` more of the tokens of `sequence`'s prompt have been read."""
         if num_prompt_tokens < MIN_TOKENS:
             return
-        if self._done == 0:
+        if self._sequence != sequence:
+            self._sequence, self._done = sequence, 0
             self._progress.begin("Reading the prompt", num_prompt_tokens)
         self._done += num_rows
         self._progress.update(self._done)
         if self._done >= num_prompt_tokens:
-            self.end()
+            self.end(sequence)
 
-    def end(self) -> None:
-        """The prompt has been read, or nobody waits for it any more."""
-        if self._done > 0:
-            self._done = 0
+    def end(self, sequence: int) -> None:
+        """The prompt of `sequence` has been read, or nobody waits for it any more."""
+        if self._sequence == sequence:
+            self._sequence = None
             self._progress.end()

@@ -1,7 +1,7 @@
 """Reference-counted pages for the sequences of one model. Moves keys and values only through its store's two copies."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -117,6 +117,13 @@ class PagedCache(SequenceCache):
         entry = self._entries.pop(sequence, None)
         if entry is not None:
             self._drop(entry.pages)
+
+    def repair(self, sequences: Collection[int]) -> None:
+        """After a verb was interrupted: keep what `sequences` hold, and count every other page as free again."""
+        self._entries = {sequence: entry for sequence, entry in self._entries.items() if sequence in sequences}
+        owners = Counter(page for entry in self._entries.values() for page in entry.pages)
+        self._counts = [owners[page] for page in range(len(self._counts))]
+        self._free = [page for page in reversed(range(len(self._counts))) if not owners[page]]
 
     def check_integrity(self) -> None:
         owners = Counter(page for entry in self._entries.values() for page in entry.pages)

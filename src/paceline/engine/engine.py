@@ -3,9 +3,7 @@
 Knows no text and no model file. Not thread-safe. Plain decoding is the same code with drafts of no tokens.
 """
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from paceline.acceptance.base import AcceptanceRule, Outcome
 from paceline.acceptance.greedy import GreedySampler
@@ -17,8 +15,9 @@ from paceline.engine.commit import Commit, apply, decide
 from paceline.engine.drafting import ProposerGroup, check_plan
 from paceline.engine.record import StepClock, build_record
 from paceline.engine.request import FinishReason, Request, SequenceState, StepOutput, checked_prompt
+from paceline.engine.roster import Roster
 from paceline.engine.scheduler import DEFAULT_PREFILL_CHUNK, Scheduler
-from paceline.errors import UsageError
+from paceline.engine.turn import Turn
 from paceline.proposers.base import Proposer
 from paceline.runtime.base import Runtime
 from paceline.telemetry.base import StepRecord
@@ -57,9 +56,8 @@ class Engine:
         self._records = records
         self._num_requests = 0
         self._num_steps = 0
-        self._is_working = False
-        self._deferred: deque[int] = deque()  # sequences to abort when the work at hand is done
-        self._finish_counts: Counter[FinishReason] = Counter()
+        self._roster = Roster(self._scheduler, self._proposers, self._cache)
+        self._turn = Turn(self._roster.end, self._roster.repair)
 
     @property
     def max_length(self) -> int:
@@ -82,42 +80,32 @@ class Engine:
     @property
     def finish_counts(self) -> Mapping[FinishReason, int]:
         """How many sequences have ended for which reason."""
-        return self._finish_counts
+        return self._roster.finish_counts
 
     def add_request(self, request: Request) -> int:
         """Queue `request`; returns the id of its sequence. Raises UsageError for one that could not run."""
-        with self._working():
-            return self._add(request)
+        return self._turn.take(lambda: self._add(request))
 
     def step(self) -> list[StepOutput]:
         """Run one forward and return what it yields; nothing for a sequence whose prompt is still being read."""
-        with self._working():
-            return self._step()
+        return self._turn.take(self._step)
 
     def abort(self, sequence: int) -> StepOutput | None:
         """End `sequence` and free what it holds; None if it is unknown, has ended, or will be ended in a moment."""
-        if self._is_working:
-            self._deferred.append(sequence)
-            return None
-        with self._working():
-            return self._end(sequence)
+        was_known = self._scheduler.find(sequence) is not None
+        self._turn.withdraw(sequence)
+        is_ended = was_known and self._scheduler.find(sequence) is None
+        return StepOutput(sequence, finish_reason=FinishReason.ABORT) if is_ended else None
+
+    @property
+    def sequences(self) -> list[int]:
+        """All sequences that have not ended."""
+        return self._scheduler.sequences()
 
     def num_emitted(self, sequence: int) -> int | None:
         """How many tokens `sequence` has been given so far; None if it is unknown or has ended."""
         state = self._scheduler.find(sequence)
         return None if state is None else state.num_output
-
-    @contextmanager
-    def _working(self) -> Iterator[None]:
-        if self._is_working:
-            raise UsageError("this model is in use by another thread; give each thread a model of its own, or a lock")
-        self._is_working = True
-        try:
-            yield
-        finally:
-            while self._deferred:
-                self._end(self._deferred.popleft())
-            self._is_working = False
 
     def _add(self, request: Request) -> int:
         vocab_size = self._runtime.info.vocab_size
@@ -156,16 +144,8 @@ class Engine:
             return [_output(commit) for commit in commits if commit.tokens or commit.finish_reason]
         except BaseException:
             for entry in batch.entries:
-                self._end(entry.state.id)
+                self._roster.end(entry.state.id)
             raise
-
-    def _end(self, sequence: int) -> StepOutput | None:
-        self._cache.release(sequence)
-        self._proposers.finish(sequence)
-        if not self._scheduler.remove(sequence):
-            return None
-        self._finish_counts[FinishReason.ABORT] += 1
-        return StepOutput(sequence, finish_reason=FinishReason.ABORT)
 
     def check_integrity(self) -> None:
         """Raise IntegrityError unless pages, lengths and tokens agree. For use between steps."""
@@ -187,7 +167,7 @@ class Engine:
             apply(commit, self._cache, self._proposers)
             if commit.finish_reason is not None:
                 self._scheduler.remove(commit.entry.state.id)
-                self._finish_counts[commit.finish_reason] += 1
+                self._roster.finish_counts[commit.finish_reason] += 1
         return commits
 
     def _observe(self, record: StepRecord) -> None:

@@ -34,24 +34,29 @@ class Scheduler:
     def running(self) -> Iterator[SequenceState]:
         return iter(self._running.values())
 
+    def sequences(self) -> list[int]:
+        """All sequences known, running ones first."""
+        return [*self._running, *(state.id for state in self._waiting)]
+
+    def repair(self) -> None:
+        """Forget the second place of a sequence that an interrupt left both waiting and running."""
+        self._waiting = deque(state for state in self._waiting if state.id not in self._running)
+
     def find(self, sequence: int) -> SequenceState | None:
         """The state of a sequence, waiting or running; None if it is not known."""
         if sequence in self._running:
             return self._running[sequence]
-        return next((state for state in self._waiting if state.id == sequence), None)
+        return next((state for state in list(self._waiting) if state.id == sequence), None)
 
     def add(self, state: SequenceState) -> None:
         self._waiting.append(state)
 
     def remove(self, sequence: int) -> bool:
         """Forget `sequence`, waiting or running; whether it was known."""
-        if self._running.pop(sequence, None):
-            return True
-        for state in self._waiting:
-            if state.id == sequence:
-                self._waiting.remove(state)
-                return True
-        return False
+        num_known = len(self)
+        self._running.pop(sequence, None)
+        self._waiting = deque(state for state in self._waiting if state.id != sequence)
+        return len(self) < num_known
 
     def next_sequences(self) -> list[int]:
         """The sequences that `schedule` would put into a batch now."""

@@ -26,6 +26,7 @@ def read_config(file: GGUFFile) -> ModelConfig:
     _check_features(file)
     config = _read_numbers(file)
     _check_numbers(file, config)
+    _check_runnable(file, config)
     _check_tensors(file, config)
     return config
 
@@ -134,6 +135,13 @@ def _check_numbers(file: GGUFFile, config: ModelConfig) -> None:
     for problem, is_sound in checks.items():
         if not is_sound:
             raise _malformed(file, problem)
+
+
+def _check_runnable(file: GGUFFile, config: ModelConfig) -> None:
+    """Sound, but not for these kernels: they take channels and intermediate values 8 at a time."""
+    for name, value in (("head width", config.head_dim), ("intermediate size", config.intermediate_size)):
+        if value % 8:
+            raise _unsupported(file, f"a {name} of {value} is not supported, only multiples of 8 are")
 
 
 def _check_tensors(file: GGUFFile, config: ModelConfig) -> None:
