@@ -1,14 +1,17 @@
 """Interrupts, finalisers and other threads in the middle of things: no answer with a hole, no page lost."""
 
 import gc
-import sys
+import signal
 import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
+from time import perf_counter
 from types import FrameType
 
 import pytest
+from gguf_files import write_tiny_llama
 
 from paceline import LLM, SamplingParams, Speculation, UsageError
 
@@ -21,49 +24,48 @@ def llm(tiny_llama_path: Path) -> LLM:
     return LLM(tiny_llama_path, speculation=Speculation("ngram", 4, {"min_match": 1}))
 
 
-def interrupt_at(num_lines: int) -> Callable[[FrameType, str, object], object]:
-    """A tracer that raises KeyboardInterrupt at the n-th line run in this package."""
-    left = num_lines
+def is_interrupted(work: Callable[[], object], seconds: float) -> bool:
+    """Run `work`; a real signal raises KeyboardInterrupt in it after `seconds`, if it still runs. Whether it did."""
+    is_armed = True
 
-    def tracer(frame: FrameType, event: str, _argument: object) -> object:
-        nonlocal left
-        if "paceline" not in frame.f_code.co_filename:
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-        return tracer
+    def strike(_number: int, _frame: FrameType | None) -> None:
+        if is_armed:
+            raise KeyboardInterrupt
 
-    return tracer
-
-
-def test_an_interrupt_at_any_line(llm: LLM) -> None:
-    """A prefix of the true answer, ended as such; the next request gets all of its own, and every page comes back."""
-    [expected] = llm.generate(PROMPT, PARAMS)
-    num_free = llm._engine.num_free_pages
-    outcomes = set()
-    for num_lines in range(150, 1000, 13):
-        stream = llm.stream(PROMPT, PARAMS)
-        previous = sys.gettrace()
-        sys.settrace(interrupt_at(num_lines))
+    previous = signal.signal(signal.SIGALRM, strike)
+    try:
         try:
-            for _ in stream:
-                pass
-        except KeyboardInterrupt:
-            pass
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            work()
         finally:
-            sys.settrace(previous)
+            is_armed = False
+    except KeyboardInterrupt:
+        return True
+    finally:
+        is_armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    return False
+
+
+def test_an_interrupt_while_a_stream_is_read(llm: LLM) -> None:
+    """A prefix of the true answer, ended as such; the next request gets all of its own, and every page comes back."""
+    started = perf_counter()
+    [expected] = llm.generate(PROMPT, PARAMS)
+    duration = perf_counter() - started
+    num_free = llm._engine.num_free_pages
+    random = Random(0)
+    for _ in range(150):
+        stream = llm.stream(PROMPT, PARAMS)
+        is_interrupted(lambda: list(stream), max(1e-5, random.random() * duration))  # noqa: B023 (called at once)
         for _ in stream:  # the caller goes on, as if nothing had happened
             pass
         output = stream.output()
-        outcomes.add(output.finish_reason)
         assert output.token_ids == expected.token_ids[: len(output.token_ids)]
         assert output.finish_reason == "abort" or output.token_ids == expected.token_ids
         assert llm.generate(PROMPT, PARAMS)[0].token_ids == expected.token_ids
         assert llm._engine.num_free_pages == num_free
         llm._engine.check_integrity()
-    assert outcomes == {"abort", "length"}  # after a commit, and before one
 
 
 def test_a_stream_lost_in_a_cycle_is_collected_at_any_moment(llm: LLM) -> None:
@@ -130,3 +132,57 @@ def test_a_second_thread_is_refused(llm: LLM) -> None:
     [after] = llm.generate(PROMPT, PARAMS)
     assert after.token_ids == expected.token_ids
     llm._engine.check_integrity()
+
+
+def test_an_interrupt_anywhere_in_a_call(llm: LLM) -> None:
+    """From the first line to the last: the next calls work, and every page comes back."""
+    params = SamplingParams(max_tokens=1, ignore_eos=True)
+    started = perf_counter()
+    [expected] = llm.generate(PROMPT, params)
+    duration = perf_counter() - started
+    num_free = llm._engine.num_free_pages
+    random = Random(0)
+    num_interrupts = 0
+    for _ in range(600):
+        num_interrupts += is_interrupted(lambda: llm.generate(PROMPT, params), max(1e-5, random.random() * duration))
+        for _ in range(2):
+            assert llm.generate(PROMPT, params)[0].token_ids == expected.token_ids
+        assert llm._engine.num_free_pages == num_free
+        llm._engine.check_integrity()
+    assert num_interrupts > 0
+
+
+class Bar:
+    """A progress that knows whether its stage is open."""
+
+    def __init__(self) -> None:
+        self.num_open = 0
+
+    def begin(self, description: str, total: int | None) -> None:  # noqa: ARG002
+        self.num_open += 1
+
+    def update(self, done: int) -> None:
+        pass
+
+    def end(self) -> None:
+        self.num_open -= 1
+
+
+def test_the_bar_of_a_withdrawn_prompt_is_closed(tmp_path: Path) -> None:
+    write_tiny_llama(tmp_path / "m.gguf", context_length=8192)
+    bar = Bar()
+    llm = LLM(tmp_path / "m.gguf", progress=bar)
+    prompt = [5] * 6000
+    for delay in (0.0, 0.01, 0.03):
+        stream = llm.stream(prompt, SamplingParams(max_tokens=2))
+        closer = threading.Timer(delay, stream.close)
+        closer.start()
+        try:
+            for _ in stream:
+                pass
+        except UsageError:  # the step met the withdrawal
+            pass
+        closer.join()
+        stream.close()
+        assert bar.num_open == 0
+    assert len(llm.generate("hello", SamplingParams(max_tokens=2))) == 1

@@ -274,3 +274,36 @@ def test_fields_that_nothing_acts_on_are_refused(field: dict[str, object]) -> No
     with pytest.raises(UsageError, match=next(iter(field))):
         engine.add_request(Request([1, 2], **field))  # type: ignore[arg-type]
     assert not engine.has_unfinished
+
+
+def test_a_finish_that_fails_while_deferred_blocks_nobody() -> None:
+    """The withdrawal was noted during a step; its failure is reported once, and the next calls work."""
+
+    class Fragile(ScriptedProposer):
+        num_failures = 1
+
+        def finish(self, sequence: int) -> None:
+            super().finish(sequence)
+            if self.num_failures:
+                self.num_failures -= 1
+                raise ValueError("finish fails once")
+
+    engine: Engine
+    withdrawn: list[int] = []
+
+    def withdraw(record: StepRecord) -> None:
+        for step in record.sequences:
+            if step.reason is not Reason.PREFILL and not withdrawn:
+                withdrawn.append(step.sequence)
+                assert engine.abort(step.sequence) is None
+
+    engine = Engine(
+        TableModel(TABLE, 3), FixedController("scripted", 3), [Fragile(right)], MatchRule(), records=withdraw
+    )
+    engine.add_request(Request([1, 2], SamplingParams(max_tokens=40)))
+    with pytest.raises(ValueError, match="finish fails once"):
+        drain(engine)
+    assert withdrawn
+    second = engine.add_request(Request([1, 2], SamplingParams(max_tokens=5)))
+    assert drain(engine) == {second: list(decode_plainly(TABLE, (1, 2), 5))}
+    engine.check_integrity()

@@ -1,9 +1,11 @@
-"""From messages to token ids, where only the template can write special tokens.
+"""From messages to token ids, where only the template writes special tokens.
 
 A content may hold the name of a special token, or begin or end with part of one. Characters at which such a name would
 come about are swapped for stand-ins that occur nowhere else, the template is rendered, the result is cut at the special
 tokens (which are now the template's own), and only then are the stand-ins swapped back. The text between two special
 tokens is encoded in one piece, so ids across the border of a content are those of an ordinary rendering.
+
+A template that rewrites contents (changes their case, cuts pieces out) could still make a name of what was none.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

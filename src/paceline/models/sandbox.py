@@ -1,8 +1,9 @@
-"""The Jinja environment in which chat templates run: no way out of the sandbox, no short way to fill the memory.
+"""The Jinja environment in which chat templates run: no way out of the sandbox, and the plain ways to fill it closed.
 
-A template comes with a model file, so it is somebody else's program. Bounded are its output, the results of `+`, `*`,
-`**`, `%` and `~`, of the text methods and filters that make text longer, and the items of all ranges together. Its time
-is not bounded yet: loops over its own lists may nest.
+A template comes with a model file, so it is somebody else's program. Bounded are its output, each result of `+`, `*`,
+`**`, `%` and `~` and of the text methods and filters that commonly make text longer, and the items of all ranges
+together. Not bounded yet are its time, the sum of what it keeps, and the rarer filters (`batch`, `slice`, `tojson` of
+nested lists): a template made to do harm can still hang this process or fill its memory.
 """
 
 import json
