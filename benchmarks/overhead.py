@@ -25,15 +25,15 @@ def host_milliseconds(model: str, proposer: str) -> list[float]:
     from paceline.acceptance import create_acceptance_rule
     from paceline.api import Speculation
     from paceline.engine import Engine, Request
-    from paceline.models import ChatTemplate, GGUFFile, Tokenizer, encode_chat
+    from paceline.models import encode_chat, open_model
     from paceline.runtime.native import NativeRuntime
     from paceline.sampling_params import SamplingParams
     from paceline.telemetry import StepRecord
 
     records: list[StepRecord] = []
-    with GGUFFile.open(model) as file:
-        tokenizer, template = Tokenizer.from_gguf(file), ChatTemplate.from_gguf(file)
-        runtime = NativeRuntime.load(file)
+    with open_model(model) as opened:
+        tokenizer, template = opened.tokenizer(), opened.chat_template()
+        runtime = NativeRuntime.load(opened)
     assert template is not None
     controller, proposers = Speculation(proposer).create()
     engine = Engine(runtime, controller, proposers, create_acceptance_rule("match"), records=records.append)

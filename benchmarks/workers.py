@@ -28,11 +28,11 @@ class Engine(Protocol):
 
 class Paceline:
     def __init__(self, model: str, num_threads: int) -> None:
-        from paceline.models import GGUFFile
+        from paceline.models import open_model
         from paceline.runtime.native import NativeOptions, NativeRuntime
 
-        with GGUFFile.open(model) as file:
-            self.runtime = NativeRuntime.load(file, NativeOptions(max_length=2048, num_threads=num_threads))
+        with open_model(model) as opened:
+            self.runtime = NativeRuntime.load(opened, NativeOptions(max_length=2048, num_threads=num_threads))
         self.pages = tuple(range(128))
         self.runtime.fill_pages(self.pages)
 

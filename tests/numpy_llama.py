@@ -14,8 +14,7 @@ def rms_norm(x: Floats, weight: Floats, eps: float) -> Floats:
 
 def rotate(x: Floats, positions: NDArray[np.int64], config: ModelConfig) -> Floats:
     """Rotate neighbouring pairs; x is [rows, heads, head_dim]."""
-    pair = np.arange(config.rope_dim // 2)
-    angles = positions[:, None] * config.rope_theta ** (-2.0 * pair / config.rope_dim)
+    angles = positions[:, None] * np.array(config.ropes[0].frequencies)
     cos, sin = np.cos(angles)[:, None, :], np.sin(angles)[:, None, :]
     out = x.copy()
     even, odd = x[..., 0 : config.rope_dim : 2], x[..., 1 : config.rope_dim : 2]

@@ -80,7 +80,6 @@ Decoder::Decoder(const DecoderConfig& c)
   }
   cosines_ = AlignedBuffer<float>(rows * (c.rope_dim / 2));
   sines_ = AlignedBuffer<float>(rows * (c.rope_dim / 2));
-  for (int i = 0; i < c.rope_dim / 2; ++i) frequencies_.push_back(std::pow(c.rope_theta, -2.0 * i / c.rope_dim));
 }
 
 int Decoder::qkv_stride() const { return (config_.num_heads + 2 * config_.num_kv_heads) * config_.head_dim; }
@@ -172,7 +171,7 @@ void Decoder::embed(Team& team, const Batch& batch) {
     const Row& r = batch.rows()[row];
     weights_.embedding().dequantize_row(r.token, x_.data() + static_cast<std::size_t>(row) * config_.hidden_size);
     for (std::size_t i = 0; i < num_pairs; ++i) {
-      const double angle = r.position * frequencies_[i];
+      const double angle = r.position * config_.rope_frequencies[0][i];
       cosines_[row * num_pairs + i] = static_cast<float>(std::cos(angle));
       sines_[row * num_pairs + i] = static_cast<float>(std::sin(angle));
     }
@@ -240,8 +239,7 @@ void Decoder::attention(Team& team, const Batch& batch, int layer) {
   const int num_rows = static_cast<int>(batch.rows().size());
   team.for_each(num_rows, [&](int row) { store_keys_and_values(batch, row, layer); });
 
-  const AttentionShape shape{config_.head_dim, config_.num_heads, config_.num_kv_heads,
-                             1.0f / std::sqrt(static_cast<float>(config_.head_dim))};
+  const AttentionShape shape{config_.head_dim, config_.num_heads, config_.num_kv_heads, config_.attention_scale};
   const int group = config_.num_heads / config_.num_kv_heads;
   const int heads = heads_of_task(num_rows * config_.num_kv_heads, group, config_.num_threads);
   const int tasks_of_group = (group + heads - 1) / heads;

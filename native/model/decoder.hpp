@@ -75,7 +75,6 @@ class Decoder {
   const Kernels& kernels_;
   PagedStore store_;
   DecoderWeights weights_;
-  std::vector<double> frequencies_;  // radians a position, [rope_dim / 2]
 
   // Rows of activations, each quantised beside its float32 values.
   struct ActivationBuffer {

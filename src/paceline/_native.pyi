@@ -18,7 +18,17 @@ class DecoderConfig:
     head_dim: int
     vocab_size: int
     rope_dim: int
-    rope_theta: float
+    is_rope_split: bool
+    rope_frequencies: list[list[float]]
+    rope_magnitudes: list[float]
+    layer_ropes: list[int]
+    layer_windows: list[int]
+    attention_scale: float
+    embedding_scale: float
+    is_gelu: bool
+    has_qkv_bias: bool
+    has_qk_norm: bool
+    has_post_norms: bool
     rms_norm_eps: float
     max_length: int
     max_rows: int

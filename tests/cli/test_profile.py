@@ -9,7 +9,7 @@ import gguf
 import pytest
 from gguf_files import write_tiny_llama
 
-from paceline.models import GGUFFile, read_config
+from paceline.models import open_model
 from paceline.runtime.native import NativeRuntime
 from paceline.runtime.profile import ContextTimes, Profile, step_weight_bytes
 
@@ -27,8 +27,8 @@ def test_json(invoke: Invoke, long_llama_path: Path) -> None:
     result = invoke("profile", "--json", "-m", long_llama_path, "--rounds", 3, "--threads", 2)
     assert (result.exit_code, result.stderr) == (0, "")
     figures = json.loads(result.stdout)
-    with GGUFFile.open(long_llama_path) as file:
-        assert figures["weight_bytes"] == step_weight_bytes(file, read_config(file))
+    with open_model(long_llama_path) as model:
+        assert figures["weight_bytes"] == step_weight_bytes(model)
     assert (figures["model"], figures["threads"], figures["rounds"]) == (str(long_llama_path), 2, 3)
     assert figures["isa"] in ("avx2", "portable")
     assert figures["bandwidth_gb_per_s"] == 2000
@@ -90,8 +90,8 @@ def test_weight_bytes_are_the_file_s(tmp_path: Path, tensor_type: str, is_head_t
         for tensor in gguf.GGUFReader(path).tensors
         if is_head_tied or tensor.name != "token_embd.weight"
     )
-    with GGUFFile.open(path) as file:
-        assert step_weight_bytes(file, read_config(file)) == expected
+    with open_model(path) as model:
+        assert step_weight_bytes(model) == expected
 
 
 def test_figures() -> None:

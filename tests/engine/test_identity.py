@@ -10,7 +10,7 @@ import pytest
 from paceline.acceptance import create_acceptance_rule
 from paceline.controller import OFF, Controller, OffController, Plan, PlanEntry, SequenceView
 from paceline.engine import Engine, Request
-from paceline.models import ChatTemplate, GGUFFile, Tokenizer, encode_chat
+from paceline.models import ChatTemplate, Tokenizer, encode_chat, open_model
 from paceline.proposers import NgramProposer
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.sampling_params import SamplingParams
@@ -69,11 +69,11 @@ def corrupted(truth: Sequence[int], num_tokens: int, random: Random) -> Scripted
 
 @pytest.fixture(scope="module")
 def model(smollm2_path: Path) -> Iterator[tuple[NativeRuntime, Tokenizer, ChatTemplate]]:
-    with GGUFFile.open(smollm2_path) as file:
-        template = ChatTemplate.from_gguf(file)
+    with open_model(smollm2_path) as model:
+        template = model.chat_template()
         assert template is not None
         options = NativeOptions(max_length=1024)
-        yield NativeRuntime.load(file, options), Tokenizer.from_gguf(file), template
+        yield NativeRuntime.load(model, options), model.tokenizer(), template
 
 
 def run(engine: Engine, prompt: list[int]) -> list[int]:

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from paceline.errors import FetchError
-from paceline.models import HubSource, ModelAlias, WheelSource, fetch, integrity, list_cached, resolve
+from paceline.models import HubSource, ModelAlias, WheelSource, list_cached, resolve
+from paceline.models.references import fetch, integrity
 
 CONTENT = bytes(range(256)) * 2000
 ALIAS = ModelAlias(

@@ -9,7 +9,7 @@ import pytest
 from gguf_files import tiny_vocabulary, write_tiny_llama
 
 from paceline.errors import ModelFormatError, PacelineError, UnsupportedModelError
-from paceline.models import GGUFFile, ModelConfig, layer_tensors, read_config
+from paceline.models import GGUFFile, LayerConfig, ModelConfig, Rope, read_config
 
 
 def config_of(path: Path) -> ModelConfig:
@@ -31,10 +31,13 @@ def test_reads_what_was_written(tmp_path: Path) -> None:
         head_dim=32,
         vocab_size=320,
         context_length=256,
-        rope_theta=5e5,
-        rope_dim=32,
         rms_norm_eps=float(np.float32(1e-5)),
         is_head_tied=False,
+        rope_dim=32,
+        is_rope_split=False,
+        ropes=(Rope(tuple(5e5 ** (-2.0 * i / 32) for i in range(16))),),
+        layers=(LayerConfig(),) * 3,
+        attention_scale=32**-0.5,
     )
 
 
@@ -77,8 +80,19 @@ def write_crafted(
                 writer.add_uint32(key, value)
             case _:
                 writer.add_array(key, value)
-    numbers = ModelConfig("llama", 1, 32, 32, 4, 2, 8, 260, 64, 1e4, 8, 1e-5, True)
-    shapes = {"token_embd.weight": (260, 32), "output_norm.weight": (32,), **layer_tensors(numbers, 0)}
+    shapes = {
+        "token_embd.weight": (260, 32),
+        "output_norm.weight": (32,),
+        "blk.0.attn_norm.weight": (32,),
+        "blk.0.attn_q.weight": (32, 32),
+        "blk.0.attn_k.weight": (16, 32),
+        "blk.0.attn_v.weight": (16, 32),
+        "blk.0.attn_output.weight": (32, 32),
+        "blk.0.ffn_norm.weight": (32,),
+        "blk.0.ffn_gate.weight": (32, 32),
+        "blk.0.ffn_up.weight": (32, 32),
+        "blk.0.ffn_down.weight": (32, 32),
+    }
     content = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()} | (tensors or {})
     for name, array in content.items():
         if array is not None:
@@ -93,7 +107,7 @@ def test_the_crafted_file_is_sound_and_defaults_apply(tmp_path: Path) -> None:
     path = tmp_path / "sound.gguf"
     write_crafted(path, {"llama.attention.head_count_kv": 2, "llama.rope.dimension_count": None})
     config = config_of(path)
-    assert (config.rope_dim, config.rope_theta, config.vocab_size) == (8, 10000.0, 260)
+    assert (config.rope_dim, config.ropes[0].frequencies[1], config.vocab_size) == (8, 0.1, 260)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paceline.models import GGUFFile
+from paceline.models import open_model
 from paceline.runtime.base import Segment
 from paceline.runtime.native import NativeOptions, NativeRuntime
 
@@ -21,8 +21,8 @@ RMS_TOLERANCE = 0.7
 
 @pytest.fixture(scope="module")
 def runtime(smollm2_path: Path) -> NativeRuntime:
-    with GGUFFile.open(smollm2_path) as file:
-        return NativeRuntime.load(file, NativeOptions(max_length=1024, max_rows=600, max_logits_rows=600))
+    with open_model(smollm2_path) as model:
+        return NativeRuntime.load(model, NativeOptions(max_length=1024, max_rows=600, max_logits_rows=600))
 
 
 def run(runtime: NativeRuntime, ids: list[int], rows: list[int]) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy_llama
 import pytest
 from gguf_files import write_tiny_llama
 
-from paceline.models import GGUFFile
+from paceline.models import TensorRole, open_model
 from paceline.runtime.base import Segment
 from paceline.runtime.native import NativeOptions, NativeRuntime
 
@@ -28,8 +28,8 @@ def relative_error(found: np.ndarray, expected: np.ndarray) -> float:
 @pytest.mark.parametrize("tensor_type", sorted(TOLERANCE))
 def test_forward_equals_numpy(tmp_path: Path, tensor_type: str, is_head_tied: bool, isa: str) -> None:
     tensors = write_tiny_llama(tmp_path / "m.gguf", tensor_type=tensor_type, is_head_tied=is_head_tied)
-    with GGUFFile.open(tmp_path / "m.gguf") as file:
-        runtime = NativeRuntime.load(file, NativeOptions(isa=isa, num_threads=2))
+    with open_model(tmp_path / "m.gguf") as model:
+        runtime = NativeRuntime.load(model, NativeOptions(isa=isa, num_threads=2))
     rows = tuple(range(len(TOKENS)))
     segment = Segment(0, 0, (3, 1), tuple(TOKENS), logits_rows=rows, hidden_layers=(0, 1, 2))
     scores = runtime.forward([segment])
@@ -56,8 +56,8 @@ def test_mixed_types_and_odd_sizes(tmp_path: Path, isa: str) -> None:
         intermediate_size=320,
         seed=3,
     )
-    with GGUFFile.open(tmp_path / "m.gguf") as file:
-        runtime = NativeRuntime.load(file, NativeOptions(isa=isa, num_threads=1))
+    with open_model(tmp_path / "m.gguf") as model:
+        runtime = NativeRuntime.load(model, NativeOptions(isa=isa, num_threads=1))
     assert runtime.info.padded_vocab_size == 328
     segment = Segment(0, 0, (0, 1), tuple(TOKENS), logits_rows=(len(TOKENS) - 1,))
     found = runtime.forward([segment]).logits
@@ -69,8 +69,8 @@ def test_mixed_types_and_odd_sizes(tmp_path: Path, isa: str) -> None:
 def test_tree_sees_ancestors_only(tmp_path: Path) -> None:
     """A tree against NumPy with an explicit mask: siblings share a position and do not see each other."""
     tensors = write_tiny_llama(tmp_path / "m.gguf", tensor_type="F32")
-    with GGUFFile.open(tmp_path / "m.gguf") as file:
-        runtime = NativeRuntime.load(file, NativeOptions(num_threads=2))
+    with open_model(tmp_path / "m.gguf") as model:
+        runtime = NativeRuntime.load(model, NativeOptions(num_threads=2))
     run, tree, parents = TOKENS[:14], TOKENS[14:20], (13, 13, 14, 15, 15, 17)
     segment = Segment(0, 0, (0, 1), tuple(run + tree), parents, logits_rows=tuple(range(20)))
     visible = np.zeros((20, 20), bool)
@@ -88,12 +88,12 @@ def test_faulty_weight_shows_in_the_logits(tmp_path: Path, tensor_type: str, val
     """A number that is not finite must not be hidden by the quantisation of the activations behind it."""
     path = tmp_path / "m.gguf"
     write_tiny_llama(path, tensor_type=tensor_type)
-    with GGUFFile.open(path) as file:
-        norm = file.tensors["blk.0.ffn_norm.weight"]
+    with open_model(path) as model:
+        norm = model.tensors[TensorRole("ffn_norm", 0)]
     with path.open("r+b") as raw:
         raw.seek(norm.offset + 7 * 4)
         raw.write(np.float32(value).tobytes())
-    with GGUFFile.open(path) as file:
-        runtime = NativeRuntime.load(file, NativeOptions(isa=isa))
+    with open_model(path) as model:
+        runtime = NativeRuntime.load(model, NativeOptions(isa=isa))
     logits = runtime.forward([Segment(0, 0, (0,), (1, 2, 3), logits_rows=(2,))]).logits
     assert not np.isfinite(logits).all()

@@ -14,7 +14,7 @@ from gguf_files import write_tiny_llama
 
 from paceline import _native
 from paceline.errors import PacelineError, UsageError
-from paceline.models import GGUFFile, read_config
+from paceline.models import open_model
 from paceline.runtime.base import Segment
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.runtime.threads import default_num_threads
@@ -24,8 +24,8 @@ SEGMENT = Segment(0, 0, (0, 1), TOKENS, logits_rows=(5, 29))
 
 
 def load(path: Path, **options: object) -> NativeRuntime:
-    with GGUFFile.open(path) as file:
-        return NativeRuntime.load(file, NativeOptions(**options))  # type: ignore[arg-type]
+    with open_model(path) as model:
+        return NativeRuntime.load(model, NativeOptions(**options))  # type: ignore[arg-type]
 
 
 @pytest.mark.skipif(not _native.has_avx2(), reason="this processor has no AVX2")
@@ -107,8 +107,8 @@ def test_hidden_states_outlive_a_larger_forward(tiny_llama_path: Path) -> None:
 
 
 def test_a_runtime_without_its_weights_refuses(tiny_llama_path: Path) -> None:
-    with GGUFFile.open(tiny_llama_path) as file:
-        runtime = NativeRuntime(read_config(file), NativeOptions())
+    with open_model(tiny_llama_path) as model:
+        runtime = NativeRuntime(model.config, NativeOptions())
     with pytest.raises(ValueError, match="not loaded"):
         runtime.forward([SEGMENT])
 

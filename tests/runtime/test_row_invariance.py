@@ -8,7 +8,7 @@ from gguf_files import write_tiny_llama
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.models import GGUFFile
+from paceline.models import open_model
 from paceline.runtime.base import Segment
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.testing import RuntimeSizes, check_equal_runtimes, check_runtime
@@ -19,8 +19,8 @@ VOCAB = 320
 
 
 def load(path: Path, **options: object) -> NativeRuntime:
-    with GGUFFile.open(path) as file:
-        return NativeRuntime.load(file, NativeOptions(**options))  # type: ignore[arg-type]
+    with open_model(path) as model:
+        return NativeRuntime.load(model, NativeOptions(**options))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

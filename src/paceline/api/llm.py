@@ -14,7 +14,7 @@ from paceline.api.speculation import Speculation
 from paceline.api.stream import Stream
 from paceline.engine import Engine, Request
 from paceline.errors import UsageError
-from paceline.models import ChatTemplate, GGUFFile, Progress, SilentProgress, Tokenizer, encode_chat, resolve
+from paceline.models import Progress, SilentProgress, Tokenizer, encode_chat, open_model
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.sampling_params import SamplingParams
 
@@ -41,13 +41,13 @@ class LLM:
         controller, proposers = self._speculation.create()
         progress = progress if progress is not None else SilentProgress()
         self._deliveries = Deliveries(PrefillProgress(progress))
-        with GGUFFile.open(resolve(model, progress=progress)) as file:
-            self._tokenizer = Tokenizer.from_gguf(file)
+        with open_model(model, progress=progress) as opened:
+            self._tokenizer = opened.tokenizer()
             options = NativeOptions(
                 max_length=max_model_len, num_threads=num_threads, vocab_size=self._tokenizer.vocab_size
             )
-            self._runtime = NativeRuntime.load(file, options, progress)
-            self._template = ChatTemplate.from_gguf(file)
+            self._runtime = NativeRuntime.load(opened, options, progress)
+            self._template = opened.chat_template()
         self._engine = Engine(
             self._runtime,
             controller,

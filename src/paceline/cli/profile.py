@@ -10,7 +10,7 @@ import typer
 from paceline.cli.failures import complain
 from paceline.cli.progress import terminal_progress
 from paceline.errors import UsageError
-from paceline.models import GGUFFile, read_config, resolve
+from paceline.models import open_model
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.runtime.profile import ContextTimes, Profile, capacity, fits, measure, step_weight_bytes
 
@@ -29,16 +29,16 @@ def profile(model: str, *, threads: int | None, contexts: Sequence[int], rounds:
     """Measure and print. Contexts that the model does not have are left out with a note."""
     _check(contexts, rounds)
     progress = terminal_progress()
-    with GGUFFile.open(resolve(model, progress=progress)) as file:
-        config = read_config(file)
+    with open_model(model, progress=progress) as opened:
+        config = opened.config
         kept = [context for context in dict.fromkeys(contexts) if fits(config, context)]
         for context in sorted(set(contexts) - set(kept)):
             complain(f"the context {context} is left out: the model has {config.context_length} positions")
         if not kept:
             raise UsageError("no context is left to measure at; give a smaller one with --context")
         options = NativeOptions(max_length=capacity(config, kept), num_threads=threads)
-        runtime = NativeRuntime.load(file, options, progress)
-        weight_bytes = step_weight_bytes(file, config)
+        runtime = NativeRuntime.load(opened, options, progress)
+        weight_bytes = step_weight_bytes(opened)
     progress.begin("Measuring", rounds)
     try:
         for result in measure(runtime, weight_bytes, kept, rounds):

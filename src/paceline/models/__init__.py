@@ -1,11 +1,11 @@
-"""Models: references and fetching, the GGUF reader, tokenizer, chat template."""
+"""Models: references and fetching, file formats, architectures, tokenizers, chat templates."""
 
-from paceline.models.base import ModelConfig, TensorInfo, TensorType
-from paceline.models.chat import encode_chat
-from paceline.models.detokenizer import Detokenizer
-from paceline.models.gguf import GGUFFile
-from paceline.models.llama import layer_tensors, read_config
-from paceline.models.metadata import Metadata
+from paceline.models.architectures import read_config, role_shapes
+from paceline.models.base import LayerConfig, Model, ModelConfig, Rope, TensorInfo, TensorRole, TensorType
+from paceline.models.chat import ChatTemplate, Message, encode_chat
+from paceline.models.gguf import GGUFFile, Metadata
+from paceline.models.gguf.model import GGUFModel
+from paceline.models.opening import open_model
 from paceline.models.references import (
     ALIASES,
     CachedModel,
@@ -18,8 +18,7 @@ from paceline.models.references import (
     list_cached,
     resolve,
 )
-from paceline.models.template import ChatTemplate, Message
-from paceline.models.tokenizer import Tokenizer
+from paceline.models.tokenizer import Detokenizer, Tokenizer
 
 __all__ = [
     "ALIASES",
@@ -27,21 +26,27 @@ __all__ = [
     "ChatTemplate",
     "Detokenizer",
     "GGUFFile",
+    "GGUFModel",
     "HubSource",
+    "LayerConfig",
     "Message",
     "Metadata",
+    "Model",
     "ModelAlias",
     "ModelConfig",
     "Progress",
+    "Rope",
     "SilentProgress",
     "TensorInfo",
+    "TensorRole",
     "TensorType",
     "Tokenizer",
     "WheelSource",
     "cache_folder",
     "encode_chat",
-    "layer_tensors",
     "list_cached",
+    "open_model",
     "read_config",
     "resolve",
+    "role_shapes",
 ]

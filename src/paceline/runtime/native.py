@@ -8,22 +8,10 @@ import numpy as np
 
 from paceline import _native
 from paceline.errors import PacelineError, UsageError
-from paceline.models import GGUFFile, ModelConfig, Progress, SilentProgress, read_config
+from paceline.models import Model, ModelConfig, Progress, SilentProgress, TensorRole
 from paceline.runtime.base import Runtime, RuntimeInfo, Scores, Segment
 from paceline.runtime.threads import default_num_threads
 
-# What the compiled decoder calls the tensors of a layer.
-_LAYER_ROLES = {
-    "attn_norm": "attn_norm",
-    "attn_q": "q",
-    "attn_k": "k",
-    "attn_v": "v",
-    "attn_output": "o",
-    "ffn_norm": "ffn_norm",
-    "ffn_gate": "gate",
-    "ffn_up": "up",
-    "ffn_down": "down",
-}
 _LARGEST = {"num_threads": 1024, "max_rows": 65536, "max_logits_rows": 65536}
 _SPARE_SLOTS = 64  # draft rows lie behind the newest position: at full capacity too they need slots
 
@@ -93,33 +81,32 @@ class NativeRuntime(Runtime):
         return value
 
     @classmethod
-    def load(cls, file: GGUFFile, options: NativeOptions | None = None, progress: Progress | None = None) -> Self:
-        """Pack the weights of an open file. The file may be closed afterwards."""
-        runtime = cls(read_config(file), options if options is not None else NativeOptions())
-        runtime.load_weights(file, progress if progress is not None else SilentProgress())
+    def load(cls, model: Model, options: NativeOptions | None = None, progress: Progress | None = None) -> Self:
+        """Pack the weights of an open model, which may be closed afterwards."""
+        runtime = cls(model.config, options if options is not None else NativeOptions())
+        runtime.load_weights(model, progress if progress is not None else SilentProgress())
         return runtime
 
-    def load_weights(self, file: GGUFFile, progress: Progress) -> None:
-        """Pack every tensor of `file`, whose configuration this runtime was made with."""
-        names = _tensor_roles(self.config)
-        progress.begin("Packing weights", sum(file.tensors[name].num_bytes for name in names))
+    def load_weights(self, model: Model, progress: Progress) -> None:
+        """Pack every tensor of `model`, whose configuration this runtime was made with."""
+        progress.begin("Packing weights", sum(info.num_bytes for info in model.tensors.values()))
         try:
             done = 0
-            for name, (role, layer) in names.items():
-                self._load_tensor(file, name, role, layer)
-                file.release(name)
-                done += file.tensors[name].num_bytes
+            for role, info in model.tensors.items():
+                self._load_tensor(model, role)
+                model.release(role)
+                done += info.num_bytes
                 progress.update(done)
         finally:
             progress.end()
         self._decoder.check_complete()
 
-    def _load_tensor(self, file: GGUFFile, name: str, role: str, layer: int) -> None:
-        info = file.tensors[name]
+    def _load_tensor(self, model: Model, role: TensorRole) -> None:
+        info = model.tensors[role]
         if len(info.shape) == 1:
-            return self._decoder.load_vector(role, layer, file.data(name).view(np.float32))
+            return self._decoder.load_vector(role.name, role.layer, model.data(role).view(np.float32))
         rows, columns = info.shape
-        return self._decoder.load_matrix(role, layer, int(info.type), rows, columns, file.data(name))
+        return self._decoder.load_matrix(role.name, role.layer, int(info.type), rows, columns, model.data(role))
 
     @property
     def info(self) -> RuntimeInfo:
@@ -194,16 +181,6 @@ def _native_segment(segment: Segment) -> _native.Segment:
         raise ValueError(f"sequence {segment.sequence} holds something that is no 32-bit integer: {segment}") from None
 
 
-def _tensor_roles(config: ModelConfig) -> dict[str, tuple[str, int]]:
-    """Every tensor that the decoder needs: its name in the file, its role and its layer (-1 for none)."""
-    roles = {"token_embd.weight": ("embedding", -1), "output_norm.weight": ("output_norm", -1)}
-    if not config.is_head_tied:
-        roles["output.weight"] = ("head", -1)
-    for layer in range(config.num_layers):
-        roles |= {f"blk.{layer}.{name}.weight": (role, layer) for name, role in _LAYER_ROLES.items()}
-    return roles
-
-
 def _native_config(
     config: ModelConfig, options: NativeOptions, max_length: int, num_pages: int, num_threads: int
 ) -> _native.DecoderConfig:
@@ -217,10 +194,20 @@ def _native_config(
         "head_dim",
         "vocab_size",
         "rope_dim",
-        "rope_theta",
+        "is_rope_split",
         "rms_norm_eps",
+        "attention_scale",
+        "embedding_scale",
+        "has_qkv_bias",
+        "has_qk_norm",
+        "has_post_norms",
     ):
         setattr(native, name, getattr(config, name))
+    native.is_gelu = config.activation == "gelu_tanh"
+    native.layer_windows = [layer.window or 0 for layer in config.layers]
+    native.layer_ropes = [layer.rope for layer in config.layers]
+    native.rope_frequencies = [list(rope.frequencies) for rope in config.ropes]
+    native.rope_magnitudes = [rope.magnitude for rope in config.ropes]
     native.max_length = max_length
     native.max_rows = options.max_rows
     native.max_logits_rows = options.max_logits_rows

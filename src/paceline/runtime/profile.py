@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from time import perf_counter
 
-from paceline.models import GGUFFile, ModelConfig, layer_tensors
+from paceline.models import Model, ModelConfig, TensorRole
 from paceline.runtime.base import Segment
 from paceline.runtime.native import NativeRuntime
 
 MAX_ROWS = 16
 """T(n) is measured for n = 1 … MAX_ROWS: the rows that one pass over the weights serves."""
 _SEED = 1
-_HEAD, _EMBEDDING, _FINAL_NORM = "output.weight", "token_embd.weight", "output_norm.weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +62,13 @@ class Profile:
         return self.weight_bytes / self.bandwidth
 
 
-def step_weight_bytes(file: GGUFFile, config: ModelConfig) -> int:
-    """Bytes of the file's weights that one step reads: all layers, the last norm and the head.
+def step_weight_bytes(model: Model) -> int:
+    """Bytes of the model's weights that one step reads: all layers, the last norm and the head.
 
     Of an embedding that is not the head too, a step reads one row for each token: nothing to speak of.
     """
-    names = [_EMBEDDING if config.is_head_tied else _HEAD, _FINAL_NORM]
-    for layer in range(config.num_layers):
-        names += layer_tensors(config, layer)
-    return sum(file.tensors[name].num_bytes for name in names)
+    unread = set() if model.config.is_head_tied else {TensorRole("embedding")}
+    return sum(info.num_bytes for role, info in model.tensors.items() if role not in unread)
 
 
 def capacity(config: ModelConfig, contexts: Sequence[int]) -> int:

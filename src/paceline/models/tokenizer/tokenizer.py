@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Self
 
 from paceline.errors import ModelFormatError, UnsupportedModelError, UsageError
-from paceline.models.gguf import GGUFFile
+from paceline.models.gguf.file import GGUFFile
 from paceline.models.quoting import quoted
 
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4  # GGUF token types

@@ -6,15 +6,34 @@ What this module lets through, a runtime can load without a second look.
 import math
 
 from paceline.errors import ModelFormatError, UnsupportedModelError
-from paceline.models.base import ModelConfig, TensorType
-from paceline.models.gguf import GGUFFile
+from paceline.models.architectures.base import role_shapes
+from paceline.models.architectures.rope import plain_rope
+from paceline.models.base import LayerConfig, ModelConfig, TensorRole, TensorType
+from paceline.models.gguf.file import GGUFFile
 from paceline.models.quoting import quoted
 
 _ARCHITECTURE = "llama"
 _MAX_SIZE = 1 << 24  # of any one number: far above every real model, far below what overflows downstream
-EMBEDDING = "token_embd.weight"
-HEAD = "output.weight"
-FINAL_NORM = "output_norm.weight"
+# The tensors' names in the file, by role; {} stands for the layer.
+_NAMES = {
+    "embedding": "token_embd.weight",
+    "head": "output.weight",
+    "output_norm": "output_norm.weight",
+    "attn_norm": "blk.{}.attn_norm.weight",
+    "q": "blk.{}.attn_q.weight",
+    "k": "blk.{}.attn_k.weight",
+    "v": "blk.{}.attn_v.weight",
+    "o": "blk.{}.attn_output.weight",
+    "ffn_norm": "blk.{}.ffn_norm.weight",
+    "gate": "blk.{}.ffn_gate.weight",
+    "up": "blk.{}.ffn_up.weight",
+    "down": "blk.{}.ffn_down.weight",
+}
+
+
+def tensor_name(role: TensorRole) -> str:
+    """What GGUF files call the tensor of a role."""
+    return _NAMES[role.name].format(role.layer)
 
 
 def read_config(file: GGUFFile) -> ModelConfig:
@@ -29,25 +48,6 @@ def read_config(file: GGUFFile) -> ModelConfig:
     _check_runnable(file, config)
     _check_tensors(file, config)
     return config
-
-
-def layer_tensors(config: ModelConfig, layer: int) -> dict[str, tuple[int, ...]]:
-    """Names and row-major shapes of one layer's tensors."""
-    hidden, intermediate = config.hidden_size, config.intermediate_size
-    query_size = config.num_heads * config.head_dim
-    kv_size = config.num_kv_heads * config.head_dim
-    shapes: dict[str, tuple[int, ...]] = {
-        "attn_norm": (hidden,),
-        "attn_q": (query_size, hidden),
-        "attn_k": (kv_size, hidden),
-        "attn_v": (kv_size, hidden),
-        "attn_output": (hidden, query_size),
-        "ffn_norm": (hidden,),
-        "ffn_gate": (intermediate, hidden),
-        "ffn_up": (intermediate, hidden),
-        "ffn_down": (hidden, intermediate),
-    }
-    return {f"blk.{layer}.{name}.weight": shape for name, shape in shapes.items()}
 
 
 def _unsupported(file: GGUFFile, what: str) -> UnsupportedModelError:
@@ -92,22 +92,34 @@ def _read_numbers(file: GGUFFile) -> ModelConfig:
     head_dim = size("attention.key_length", max(hidden_size // num_heads, 1))
     if size("attention.value_length", head_dim) != head_dim:
         raise _unsupported(file, "value heads of another width than key heads are not supported")
-    if EMBEDDING not in file.tensors:
-        raise _malformed(file, f"tensor {EMBEDDING!r} is missing")
+    embedding, head = tensor_name(TensorRole("embedding")), tensor_name(TensorRole("head"))
+    if embedding not in file.tensors:
+        raise _malformed(file, f"tensor {embedding!r} is missing")
+    num_layers, rope_dim = size("block_count"), size("rope.dimension_count", head_dim)
+    theta = metadata.number("llama.rope.freq_base", 10000.0)
+    if num_layers > len(file.tensors):  # before a loop over a count that the file only claims
+        raise _malformed(file, f"{num_layers} layers, but only {len(file.tensors)} tensors")
+    if rope_dim % 2 or rope_dim > head_dim:
+        raise _malformed(file, f"rope.dimension_count {rope_dim} is odd or above the head width {head_dim}")
+    if not (math.isfinite(theta) and theta > 0):
+        raise _malformed(file, f"rope.freq_base {theta} is not a positive number")
     return ModelConfig(
         architecture=_ARCHITECTURE,
-        num_layers=size("block_count"),
+        num_layers=num_layers,
         hidden_size=hidden_size,
         intermediate_size=size("feed_forward_length"),
         num_heads=num_heads,
         num_kv_heads=size("attention.head_count_kv", num_heads),
         head_dim=head_dim,
-        vocab_size=size("vocab_size", file.tensors[EMBEDDING].shape[0]),
+        vocab_size=size("vocab_size", file.tensors[embedding].shape[0]),
         context_length=size("context_length"),
-        rope_theta=metadata.number("llama.rope.freq_base", 10000.0),
-        rope_dim=size("rope.dimension_count", head_dim),
         rms_norm_eps=metadata.number("llama.attention.layer_norm_rms_epsilon"),
-        is_head_tied=HEAD not in file.tensors,
+        is_head_tied=head not in file.tensors,
+        rope_dim=rope_dim,
+        is_rope_split=False,
+        ropes=(plain_rope(theta, rope_dim),),
+        layers=(LayerConfig(),) * num_layers,
+        attention_scale=head_dim**-0.5,
     )
 
 
@@ -121,12 +133,6 @@ def _check_numbers(file: GGUFFile, config: ModelConfig) -> None:
         ),
         f"{kv_heads} key/value heads do not divide {heads} heads": heads % kv_heads == 0,
         f"the head width {head_dim} is odd": head_dim % 2 == 0,
-        f"rope.dimension_count {config.rope_dim} is odd or above the head width {head_dim}": (
-            config.rope_dim % 2 == 0 and config.rope_dim <= head_dim
-        ),
-        f"rope.freq_base {config.rope_theta} is not a positive number": (
-            math.isfinite(config.rope_theta) and config.rope_theta > 0
-        ),
         f"layer_norm_rms_epsilon {config.rms_norm_eps} is not between 0 and 1": 0 <= config.rms_norm_eps < 1,
         f"the vocabulary has {num_tokens} tokens for {config.vocab_size} embedding rows": (
             1 <= num_tokens <= config.vocab_size
@@ -145,16 +151,8 @@ def _check_runnable(file: GGUFFile, config: ModelConfig) -> None:
 
 
 def _check_tensors(file: GGUFFile, config: ModelConfig) -> None:
-    if config.num_layers > len(file.tensors):  # before a loop over a count that the file only claims
-        raise _malformed(file, f"{config.num_layers} layers, but only {len(file.tensors)} tensors")
-    matrix = (config.vocab_size, config.hidden_size)
-    expected: dict[str, tuple[int, ...]] = {EMBEDDING: matrix, FINAL_NORM: (config.hidden_size,)}
-    if not config.is_head_tied:
-        expected[HEAD] = matrix
-    for layer in range(config.num_layers):
-        expected |= layer_tensors(config, layer)
-    for name, shape in expected.items():
-        _check_tensor(file, name, shape)
+    for role, shape in role_shapes(config).items():
+        _check_tensor(file, tensor_name(role), shape)
 
 
 def _check_tensor(file: GGUFFile, name: str, shape: tuple[int, ...]) -> None:

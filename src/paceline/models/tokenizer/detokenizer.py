@@ -6,7 +6,7 @@ The joined pieces equal the decoding of all ids at once, whatever the split, inv
 import codecs
 from collections.abc import Iterable
 
-from paceline.models.tokenizer import Tokenizer
+from paceline.models.tokenizer.tokenizer import Tokenizer
 
 
 class Detokenizer:

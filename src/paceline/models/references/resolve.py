@@ -159,14 +159,14 @@ def resolve(
     if alias is not None:
         if alias.is_cached() and _is_intact(alias):
             return alias.cached_path()
-        from paceline.models.fetch import fetch
+        from paceline.models.references.fetch import fetch
 
         return fetch(alias, progress or SilentProgress())
     return _existing_file(str(reference), aliases)
 
 
 def _is_intact(alias: ModelAlias) -> bool:
-    from paceline.models.integrity import is_intact
+    from paceline.models.references.integrity import is_intact
 
     path = alias.cached_path()
     try:
@@ -186,7 +186,7 @@ def _describe(alias: ModelAlias, verify: bool) -> CachedModel:
     path, is_present = alias.cached_path(), alias.is_cached()
     is_verified = None
     if verify and is_present:
-        from paceline.models.integrity import file_sha256
+        from paceline.models.references.integrity import file_sha256
 
         is_verified = file_sha256(path) in alias.sha256
     return CachedModel(alias.name, alias.description, path, alias.num_bytes, is_present, is_verified)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from paceline.errors import FetchError
-from paceline.models.references import HubSource, Progress, WheelSource
+from paceline.models.references.resolve import HubSource, Progress, WheelSource
 
 _POLL = 0.1  # seconds between looks at a running download
 _HUB_PROGRAM = """

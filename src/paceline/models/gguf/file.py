@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from paceline.errors import ModelFormatError, ModelNotFoundError, UnsupportedModelError
 from paceline.models.base import TensorInfo, TensorType
-from paceline.models.metadata import Cursor, Metadata, read_metadata
+from paceline.models.gguf.metadata import Cursor, Metadata, read_metadata
 from paceline.models.quoting import quoted
 
 _MAGIC = b"GGUF"

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 
 from paceline.errors import ModelFormatError
-from paceline.models.template import ChatTemplate, Message, check_messages
-from paceline.models.tokenizer import Tokenizer
+from paceline.models.chat.template import ChatTemplate, Message, check_messages
+from paceline.models.tokenizer.tokenizer import Tokenizer
 
 _PRIVATE_USE = range(0xF0000, 0xFFFFE)  # code points that Unicode never assigns
 
