@@ -11,6 +11,7 @@ from typing import Any
 import gguf
 import numpy as np
 from numpy.typing import NDArray
+from random_blocks import pack, unpack
 
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CHAT_TEMPLATE = (
@@ -65,8 +66,8 @@ def write_tiny_llama(
     head_type: str | None = None,
     is_head_tied: bool = True,
     num_layers: int = 2,
-    hidden_size: int = 64,
-    intermediate_size: int = 96,
+    hidden_size: int | None = None,
+    intermediate_size: int | None = None,
     num_heads: int = 4,
     num_kv_heads: int = 2,
     vocab_size: int = 320,
@@ -80,8 +81,13 @@ def write_tiny_llama(
 
     `tensor_type` is the type of every matrix; `head_type`, where given, that of the output head alone (with a tied
     head: of `token_embd.weight`). Norm weights are F32 always. The same arguments give the same bytes.
+    Sizes not given suit the types: 64 and 96, or 256 and 256.
     `extra_metadata` adds or replaces strings, bools, ints (as uint32), floats and arrays; None removes a key.
     """
+    types_used = [gguf.GGMLQuantizationType[name] for name in (tensor_type, head_type) if name]
+    is_wide = any(gguf.GGML_QUANT_SIZES[kind][0] == 256 for kind in types_used)
+    hidden_size = hidden_size or (256 if is_wide else 64)
+    intermediate_size = intermediate_size or (256 if is_wide else 96)
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_name("tiny random llama")
     writer.add_block_count(num_layers)
@@ -185,8 +191,7 @@ def _add_tensors(
             continue
         scale = 1.0 if name == "token_embd.weight" else shape[-1] ** -0.5
         weights = (scale * random.standard_normal(shape)).astype(np.float32)
-        quant_type = gguf.GGMLQuantizationType[types[name]]
-        packed = gguf.quants.quantize(weights, quant_type)
-        writer.add_tensor(name, packed, raw_dtype=quant_type)
-        tensors[name] = gguf.quants.dequantize(packed, quant_type).astype(np.float32)
+        packed = pack(weights, types[name], random)
+        writer.add_tensor(name, packed, raw_dtype=gguf.GGMLQuantizationType[types[name]])
+        tensors[name] = unpack(packed, types[name])
     return tensors

@@ -9,7 +9,7 @@ namespace avx2 {
 namespace {
 
 struct Isa {
-  static constexpr bool kHasInstances = true;  // a product loop for each number of rows, its sums in registers
+  static constexpr bool kHasTiles = true;  // sums of several rows and blocks fit the registers
 
   using F8 = __m256;
   using I8 = __m256i;
@@ -45,6 +45,10 @@ struct Isa {
   static F8 load_half(const T* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
+  static F8 load_bfloat(const std::uint8_t* p) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+  }
   static void store_half(std::uint16_t* p, F8 a) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
   }
@@ -56,7 +60,7 @@ struct Isa {
     return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
   }
 
-  static void quantize_group(const float* x, std::int8_t* codes, float* scale, std::int32_t* sum) {
+  static void quantize_group(const float* x, std::int8_t* codes, float* scale, std::int16_t* half_sums) {
     const __m256 magnitude_mask = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
     const __m256 limit = _mm256_set1_ps(3.4028234663852886e38f);
     __m256 v[4];
@@ -73,14 +77,14 @@ struct Isa {
     const bool is_zero = !is_finite || top < 1e-30f;
     *scale = is_finite ? (is_zero ? 0.0f : top / 127.0f) : __builtin_nanf("");
     if (is_zero) {
-      *sum = 0;
+      half_sums[0] = half_sums[1] = 0;
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), _mm256_setzero_si256());
       return;
     }
     const __m256 inverse = splat(127.0f / top);
     __m256i q[4];
     for (int i = 0; i < 4; ++i) q[i] = _mm256_cvtps_epi32(mul(v[i], inverse));
-    *sum = sum_of(add(add(q[0], q[1]), add(q[2], q[3])));
+    for (int i = 0; i < 2; ++i) half_sums[i] = static_cast<std::int16_t>(sum_of(add(q[2 * i], q[2 * i + 1])));
     // Packing works within 128-bit halves; the permutation puts the 4-byte pieces back in order.
     const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -111,50 +115,96 @@ struct Isa {
   static void load_bytes(const std::uint8_t* bytes, Codes& out) {
     for (int j = 0; j < 8; ++j) out[j] = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes + 32 * j));
   }
-  // Weights are at most 15, inputs at most 127 in magnitude: eight pair sums stay within 8 * 2 * 15 * 127 = 30480 <
-  // 2^15.
-  static I8 dot(const Codes& w, const std::int8_t* x) {
-    return _mm256_madd_epi16(sum_of_pairs(w, x), _mm256_set1_epi16(1));
+  // Of every byte of 8 registers, the bits kMask above `shift`.
+  template <int kMask>
+  static void load_fields(const std::uint8_t* words, int shift, Codes& out) {
+    const __m128i count = _mm_cvtsi32_si128(shift);
+    for (int j = 0; j < 8; ++j) {
+      const __m256i bytes = _mm256_load_si256(reinterpret_cast<const __m256i*>(words + 32 * j));
+      out[j] = _mm256_and_si256(_mm256_srl_epi16(bytes, count), _mm256_set1_epi8(kMask));
+    }
   }
-  // The sum with codes 16 * high + low. Weights are at most 255, the parts at most 8 in magnitude: eight pair sums stay
-  // within 8 * 2 * 255 * 8 = 32640 < 2^15.
-  static I8 dot16(const Codes& w, const std::int8_t* high, const std::int8_t* low) {
-    return add(_mm256_madd_epi16(sum_of_pairs(w, high), _mm256_set1_epi16(16)),
-               _mm256_madd_epi16(sum_of_pairs(w, low), _mm256_set1_epi16(1)));
+  // The same, put in `out` from bit kLeft on.
+  template <int kMask, int kLeft>
+  static void add_fields(const std::uint8_t* words, int shift, Codes& out) {
+    Codes fields;
+    load_fields<kMask>(words, shift, fields);
+    for (int j = 0; j < 8; ++j) out[j] = _mm256_or_si256(out[j], _mm256_slli_epi16(fields[j], kLeft));
   }
-  // The same sums step by step, for two blocks at once.
-  using PairSums = __m256i;
-  static PairSums no_sums() { return _mm256_setzero_si256(); }
+  // Bit j of every byte becomes bit 4 in register j.
+  static void add_bit_of_register(const std::uint8_t* bytes, Codes& out) {
+    const __m256i bits = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
+    const __m256i mask = _mm256_set1_epi8(16);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) {
+      const __m256i moved = j < 4 ? _mm256_slli_epi16(bits, 4 - j) : _mm256_srli_epi16(bits, j - 4);
+      out[j] = _mm256_or_si256(out[j], _mm256_and_si256(moved, mask));
+    }
+  }
+  // Replaces 4-bit codes by what a table of 16 has for them.
+  static void look_up(const std::uint8_t* table, Codes& out) {
+    const __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    for (int j = 0; j < 8; ++j) out[j] = _mm256_shuffle_epi8(both, out[j]);
+  }
+
+  static I8 load_unsigned(const std::uint8_t* p) { return _mm256_cvtepu8_epi32(load_eight(p)); }
+  static I8 load_signed(const std::uint8_t* p) { return _mm256_cvtepi8_epi32(load_eight(p)); }
+  // 2^(e - 128); the two smallest are subnormal.
+  static F8 load_half_powers(const std::uint8_t* p) {
+    const __m256i e = load_unsigned(p);
+    const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+    const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(subnormal, normal, _mm256_cmpgt_epi32(e, _mm256_set1_epi32(1))));
+  }
+
+  // Sixteen 16-bit values, two a row.
+  using Pairs = __m256i;
+  static Pairs load_signed_pairs(const std::uint8_t* p) { return _mm256_cvtepi8_epi16(load_sixteen(p)); }
+  static Pairs load_low_nibble_pairs(const std::uint8_t* p) {
+    return _mm256_cvtepu8_epi16(_mm_and_si128(load_sixteen(p), _mm_set1_epi8(15)));
+  }
+  static Pairs load_high_nibble_pairs(const std::uint8_t* p) {
+    return _mm256_cvtepu8_epi16(_mm_and_si128(_mm_srli_epi16(load_sixteen(p), 4), _mm_set1_epi8(15)));
+  }
+  template <int kFactor>
+  static Pairs scale_pairs(Pairs a) {
+    return _mm256_mullo_epi16(a, _mm256_set1_epi16(kFactor));
+  }
+  // Both values of every row's pair are the first one, then the second one.
+  static void split_pairs(Pairs a, Pairs* out) {
+    out[0] = _mm256_blend_epi16(a, _mm256_slli_epi32(a, 16), 0xaa);
+    out[1] = _mm256_blend_epi16(_mm256_srli_epi32(a, 16), a, 0xaa);
+  }
+  static Pairs splat_pair(const std::int16_t* p) {
+    std::int32_t both;
+    __builtin_memcpy(&both, p, 4);
+    return _mm256_set1_epi32(both);
+  }
+  static I8 dot_pairs(Pairs a, Pairs b) { return _mm256_madd_epi16(a, b); }
+
+  static Pairs no_sums() { return _mm256_setzero_si256(); }
   static __m256i broadcast_four(const std::int8_t* x) {
     return _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(x)));
   }
   // The empty statement keeps the compiler from turning the chain of additions into a tree, whose intermediate results
   // would not fit the registers.
-  static void accumulate(PairSums& sums, __m256i codes, __m256i four) {
+  static void accumulate(Pairs& sums, __m256i codes, __m256i four) {
     sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(codes, four));
     asm("" : "+x"(sums));
   }
-  static I8 widen(PairSums sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
-  static I8 widen16(PairSums high, PairSums low) {
-    return add(_mm256_madd_epi16(high, _mm256_set1_epi16(16)), _mm256_madd_epi16(low, _mm256_set1_epi16(1)));
-  }
+  static I8 widen(Pairs sums) { return dot_pairs(sums, _mm256_set1_epi16(1)); }
+  // Of inputs in two parts: 16 * high + low.
+  static I8 widen16(Pairs high, Pairs low) { return add(dot_pairs(high, _mm256_set1_epi16(16)), widen(low)); }
   static I8 add(I8 a, I8 b) { return _mm256_add_epi32(a, b); }
+  static I8 sub(I8 a, I8 b) { return _mm256_sub_epi32(a, b); }
   static F8 to_float(I8 a) { return _mm256_cvtepi32_ps(a); }
 
   static I8 load_ints(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 
  private:
-  static __m256i pairs(__m256i codes, const std::int8_t* x) {
-    std::int32_t four;
-    __builtin_memcpy(&four, x, 4);
-    return _mm256_maddubs_epi16(codes, _mm256_set1_epi32(four));
-  }
-  static __m256i sum_of_pairs(const Codes& w, const std::int8_t* x) {
-    __m256i sums = pairs(w[0], x);
-    for (int j = 1; j < 8; ++j) sums = _mm256_add_epi16(sums, pairs(w[j], x + 4 * j));
-    return sums;
-  }
+  static __m128i load_eight(const std::uint8_t* p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)); }
+  static __m128i load_sixteen(const std::uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
   static std::int32_t sum_of(__m256i a) {
     __m128i s = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
     s = _mm_add_epi32(s, _mm_unpackhi_epi64(s, s));

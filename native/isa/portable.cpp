@@ -7,7 +7,7 @@ namespace portable {
 namespace {
 
 struct Isa {
-  static constexpr bool kHasInstances = false;  // one product loop for any number of rows: small code, quick to build
+  static constexpr bool kHasTiles = false;  // a row at a time: small code, quick to build
 
   struct F8 {
     float v[8];
@@ -70,6 +70,11 @@ struct Isa {
     __builtin_memcpy(halves, p, sizeof halves);
     return each([&](int i) { return f16_to_f32(halves[i]); });
   }
+  static F8 load_bfloat(const std::uint8_t* p) {
+    std::uint16_t halves[8];
+    __builtin_memcpy(halves, p, sizeof halves);
+    return each([&](int i) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(halves[i]) << 16); });
+  }
   static void store_half(std::uint16_t* p, const F8& a) {
     for (int i = 0; i < 8; ++i) p[i] = f32_to_f16(a.v[i]);
   }
@@ -86,7 +91,7 @@ struct Isa {
     });
   }
 
-  static void quantize_group(const float* x, std::int8_t* codes, float* scale, std::int32_t* sum) {
+  static void quantize_group(const float* x, std::int8_t* codes, float* scale, std::int16_t* half_sums) {
     float largest = 0.0f;
     bool is_finite = true;
     for (int i = 0; i < kGroup; ++i) {
@@ -97,10 +102,10 @@ struct Isa {
     const bool is_zero = !is_finite || largest < 1e-30f;
     const float inverse = is_zero ? 0.0f : 127.0f / largest;
     *scale = is_finite ? (is_zero ? 0.0f : largest / 127.0f) : __builtin_nanf("");
-    *sum = 0;
+    half_sums[0] = half_sums[1] = 0;
     for (int i = 0; i < kGroup; ++i) {
       codes[i] = is_zero ? std::int8_t{0} : static_cast<std::int8_t>(__builtin_lrintf(x[i] * inverse));
-      *sum += codes[i];
+      half_sums[i / 16] = static_cast<std::int16_t>(half_sums[i / 16] + codes[i]);
     }
   }
 
@@ -120,25 +125,113 @@ struct Isa {
     }
   }
   static void load_bytes(const std::uint8_t* bytes, Codes& out) { __builtin_memcpy(out, bytes, sizeof out); }
-  static I8 dot(const Codes& w, const std::int8_t* x) {
-    I8 out = splat(std::int32_t{0});
+  template <int kMask>
+  static void load_fields(const std::uint8_t* words, int shift, Codes& out) {
     for (int j = 0; j < 8; ++j) {
-      for (int r = 0; r < 8; ++r) {
-        for (int i = 0; i < 4; ++i) out.v[r] += w[j][4 * r + i] * x[4 * j + i];
+      for (int i = 0; i < 32; ++i) out[j][i] = words[32 * j + i] >> shift & kMask;
+    }
+  }
+  template <int kMask, int kLeft>
+  static void add_fields(const std::uint8_t* words, int shift, Codes& out) {
+    for (int j = 0; j < 8; ++j) {
+      for (int i = 0; i < 32; ++i) {
+        out[j][i] = static_cast<std::uint8_t>(out[j][i] | (words[32 * j + i] >> shift & kMask) << kLeft);
       }
     }
+  }
+  // Bit j of every byte becomes bit 4 in register j.
+  static void add_bit_of_register(const std::uint8_t* bytes, Codes& out) {
+    for (int j = 0; j < 8; ++j) {
+      for (int i = 0; i < 32; ++i) out[j][i] = static_cast<std::uint8_t>(out[j][i] | (bytes[i] >> j & 1) << 4);
+    }
+  }
+  static void look_up(const std::uint8_t* table, Codes& out) {
+    for (auto& codes : out) {
+      for (auto& code : codes) code = table[code];
+    }
+  }
+
+  static I8 load_unsigned(const std::uint8_t* p) {
+    I8 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = p[i];
     return out;
   }
-  // The sum with codes 16 * high + low.
-  static I8 dot16(const Codes& w, const std::int8_t* high, const std::int8_t* low) {
-    const I8 h = dot(w, high);
-    I8 out = dot(w, low);
-    for (int r = 0; r < 8; ++r) out.v[r] += 16 * h.v[r];
+  static I8 load_signed(const std::uint8_t* p) {
+    I8 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = static_cast<std::int8_t>(p[i]);
+    return out;
+  }
+  // 2^(e - 128); the two smallest are subnormal.
+  static F8 load_half_powers(const std::uint8_t* p) {
+    return each([&](int i) {
+      const std::uint32_t e = p[i];
+      return __builtin_bit_cast(float, e < 2 ? 0x00200000u << e : (e - 1) << 23);
+    });
+  }
+
+  // Sixteen 16-bit values, two a row.
+  struct Pairs {
+    std::int32_t v[16];
+  };
+  template <class F>
+  static Pairs each_of_pairs(F f) {
+    Pairs out;
+    for (int i = 0; i < 16; ++i) out.v[i] = f(i);
+    return out;
+  }
+  static Pairs load_signed_pairs(const std::uint8_t* p) {
+    return each_of_pairs([&](int i) { return static_cast<std::int8_t>(p[i]); });
+  }
+  static Pairs load_low_nibble_pairs(const std::uint8_t* p) {
+    return each_of_pairs([&](int i) { return p[i] & 15; });
+  }
+  static Pairs load_high_nibble_pairs(const std::uint8_t* p) {
+    return each_of_pairs([&](int i) { return p[i] >> 4; });
+  }
+  template <int kFactor>
+  static Pairs scale_pairs(const Pairs& a) {
+    return each_of_pairs([&](int i) { return a.v[i] * kFactor; });
+  }
+  // Both values of every row's pair are the first one, then the second one.
+  static void split_pairs(const Pairs& a, Pairs* out) {
+    for (int half = 0; half < 2; ++half) out[half] = each_of_pairs([&](int i) { return a.v[i / 2 * 2 + half]; });
+  }
+  static Pairs splat_pair(const std::int16_t* p) {
+    return each_of_pairs([&](int i) { return p[i % 2]; });
+  }
+  static I8 dot_pairs(const Pairs& a, const Pairs& b) {
+    I8 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = a.v[2 * i] * b.v[2 * i] + a.v[2 * i + 1] * b.v[2 * i + 1];
+    return out;
+  }
+
+  static Pairs no_sums() { return {}; }
+  static const std::int8_t* broadcast_four(const std::int8_t* x) { return x; }
+  static void accumulate(Pairs& sums, const std::uint8_t* codes, const std::int8_t* four) {
+    for (int i = 0; i < 16; ++i) {
+      sums.v[i] += codes[2 * i] * four[2 * (i % 2)] + codes[2 * i + 1] * four[2 * (i % 2) + 1];
+    }
+  }
+  static I8 widen(const Pairs& sums) {
+    I8 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = sums.v[2 * i] + sums.v[2 * i + 1];
+    return out;
+  }
+  // Of inputs in two parts: 16 * high + low.
+  static I8 widen16(const Pairs& high, const Pairs& low) {
+    const I8 h = widen(high);
+    I8 out = widen(low);
+    for (int i = 0; i < 8; ++i) out.v[i] += 16 * h.v[i];
     return out;
   }
   static I8 add(const I8& a, const I8& b) {
     I8 out;
     for (int i = 0; i < 8; ++i) out.v[i] = a.v[i] + b.v[i];
+    return out;
+  }
+  static I8 sub(const I8& a, const I8& b) {
+    I8 out;
+    for (int i = 0; i < 8; ++i) out.v[i] = a.v[i] - b.v[i];
     return out;
   }
   static F8 to_float(const I8& a) {

@@ -20,8 +20,9 @@ inline constexpr int kPageSize = 16;  // slots in a page; also the positions tha
 struct QuantizedGroup {
   std::int8_t codes[kGroup];
   float scale;
-  float scaled_sum;  // scale * sum
-  std::int32_t sum;  // of the codes
+  float scaled_sum;           // scale * sum
+  std::int32_t sum;           // of the codes
+  std::int16_t half_sums[2];  // of codes 0 to 15 and 16 to 31
 };
 
 // The same codes in two parts, for 8-bit weights: code = 16 * high + low with high in [-8, 8] and low in [-8, 7], whose

@@ -1,4 +1,4 @@
-// Products with float16 and float32 weights, in float32 on the unquantised activations.
+// Products with float32, float16 and bfloat16 weights, in float32 on the unquantised activations.
 #pragma once
 
 #include "kernels/kernels.hpp"
@@ -10,6 +10,7 @@ inline constexpr int kFloatRows = 4;  // rows of a pass: 4 accumulators each mus
 template <class Isa, WeightType kType>
 inline typename Isa::F8 load_weights(const std::uint8_t* block, int column) {
   if constexpr (kType == WeightType::kF16) return Isa::load_half(block + std::size_t{2} * kBlockRows * column);
+  if constexpr (kType == WeightType::kBF16) return Isa::load_bfloat(block + std::size_t{2} * kBlockRows * column);
   return Isa::load(reinterpret_cast<const float*>(block) + std::size_t{kBlockRows} * column);
 }
 

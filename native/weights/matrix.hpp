@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-// Bytes that `columns` (whole groups) of one row take in a GGUF file.
+// Bytes that `columns` (whole units of the type) of one row take in a GGUF file.
 std::size_t file_row_bytes(WeightType type, std::size_t columns);
 
 class Matrix {

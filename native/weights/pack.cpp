@@ -2,15 +2,10 @@
 
 #include <cstring>
 
-#include "weights/matrix.hpp"
+#include "weights/pack_records.hpp"
 
 namespace paceline {
 namespace {
-
-// Q4: a file keeps column i in the low nibble of byte i and column 16 + i in the high one, as blocks do.
-void pack_nibbles(const std::uint8_t* source, int row, std::uint8_t* codes) {
-  for (int j = 0; j < 4; ++j) std::memcpy(codes + 32 * j + 4 * row, source + 4 * j, 4);
-}
 
 void pack_bytes(const std::uint8_t* source, int row, std::uint8_t* codes) {
   for (int j = 0; j < 8; ++j) {
@@ -19,19 +14,36 @@ void pack_bytes(const std::uint8_t* source, int row, std::uint8_t* codes) {
   }
 }
 
-// One group of one row. File order: Q4_0 d, codes; Q4_1 d, m, codes; Q8_0 d, codes.
-void pack_group(const MatrixView& view, const std::uint8_t* source, int row, int group, std::uint8_t* block) {
-  std::uint8_t* codes = block + code_offset(view) + group * code_bytes(view.type);
-  const std::size_t half = std::size_t{2} * (group * kBlockRows + row);
-  std::memcpy(block + half, source, 2);
-  if (view.type == WeightType::kQ4_1) {
-    std::memcpy(block + minimum_offset(view) + half, source + 2, 2);
-    pack_nibbles(source + 4, row, codes);
-  } else if (view.type == WeightType::kQ4_0) {
-    pack_nibbles(source + 2, row, codes);
-  } else {  // Q8_0
-    pack_bytes(source + 2, row, codes);
+// The fifth bits of 32 codes: bit c of `bits` belongs to column c. In a block, bit j of byte 4 r + i belongs to column
+// 4 j + i.
+void pack_fifth_bits(const std::uint8_t* source, int row, std::uint8_t* out) {
+  std::uint32_t bits;
+  std::memcpy(&bits, source, 4);
+  for (int i = 0; i < 4; ++i) {
+    unsigned byte = 0;
+    for (int j = 0; j < 8; ++j) byte |= (bits >> (4 * j + i) & 1u) << j;
+    out[4 * row + i] = static_cast<std::uint8_t>(byte);
   }
+}
+
+// One group of one row. File order: d, m where there is one, fifth bits where there are some, codes.
+void pack_group(const MatrixView& view, const std::uint8_t* source, int row, int group, std::uint8_t* block) {
+  const Format f = format_of(view.type);
+  const int scale_bytes = f.scale_bytes / kBlockRows;
+  std::uint8_t* codes = block + code_offset(view) + static_cast<std::size_t>(group) * f.code_bytes;
+  const std::size_t at = static_cast<std::size_t>(group) * f.scale_bytes + row * scale_bytes;
+  std::memcpy(block + at, source, scale_bytes);
+  source += scale_bytes;
+  if (f.has_minimum) {
+    std::memcpy(block + minimum_offset(view) + at, source, scale_bytes);
+    source += scale_bytes;
+  }
+  if (f.max_code == 31) {
+    pack_fifth_bits(source, row, codes + 128);
+    source += 4;
+  }
+  if (view.type == WeightType::kQ8_0) return pack_bytes(source, row, codes);
+  interleave(source, 16, row, codes);
 }
 
 void pack_float_row(int value_bytes, const std::uint8_t* source, int row, int columns, std::uint8_t* out) {
@@ -41,21 +53,26 @@ void pack_float_row(int value_bytes, const std::uint8_t* source, int row, int co
   }
 }
 
+void pack_row(const MatrixView& view, const std::uint8_t* source, int row, std::uint8_t* out) {
+  const Format f = format_of(view.type);
+  if (!is_quantized(view.type)) return pack_float_row(f.file_bytes, source, row, view.columns, out);
+  for (int unit = 0; unit < view.columns / f.columns; ++unit, source += f.file_bytes) {
+    if (has_records(view.type)) {
+      pack_record(view.type, source, row, out + static_cast<std::size_t>(unit) * record_bytes(f));
+    } else {
+      pack_group(view, source, row, unit, out);
+    }
+  }
+}
+
 }  // namespace
 
 void pack_block(const MatrixView& view, const std::uint8_t* source, int block, int num_rows, std::uint8_t* out) {
+  const Format f = format_of(view.type);
+  const std::size_t row_bytes = static_cast<std::size_t>(view.columns / f.columns) * f.file_bytes;
   std::memset(out, 0, view.block_bytes);
-  const std::size_t row_bytes = file_row_bytes(view.type, view.columns);
-  const std::size_t group_bytes = file_row_bytes(view.type, kGroup);
   for (int row = 0; row < num_rows; ++row) {
-    const std::uint8_t* from = source + (static_cast<std::size_t>(block) * kBlockRows + row) * row_bytes;
-    if (!is_quantized(view.type)) {
-      pack_float_row(view.type == WeightType::kF32 ? 4 : 2, from, row, view.columns, out);
-      continue;
-    }
-    for (int group = 0; group < num_groups(view); ++group) {
-      pack_group(view, from + group * group_bytes, row, group, out);
-    }
+    pack_row(view, source + (static_cast<std::size_t>(block) * kBlockRows + row) * row_bytes, row, out);
   }
 }
 

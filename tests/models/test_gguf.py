@@ -118,7 +118,7 @@ def test_broken_files_are_refused_with_one_line(case: str, tmp_path: Path) -> No
     assert "\n" not in message
 
 
-@pytest.mark.parametrize(("number", "name"), [(12, "Q4_K"), (30, "BF16"), (14, "Q6_K"), (99, "number 99")])
+@pytest.mark.parametrize(("number", "name"), [(16, "IQ2_XXS"), (34, "TQ1_0"), (24, "I8"), (99, "number 99")])
 def test_unsupported_tensor_types_are_named(number: int, name: str, tmp_path: Path) -> None:
     path = tmp_path / "k.gguf"
     path.write_bytes(sealed(header([], [tensor("blk.0.attn_q.weight", (256,), kind=number)]), bytes(4096)))

@@ -13,7 +13,17 @@ from paceline.runtime.base import Segment
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.testing import RuntimeSizes, check_equal_runtimes, check_runtime
 
-KINDS = [("Q4_1", "Q8_0"), ("Q4_0", "F16"), ("Q8_0", "F32")]
+KINDS = [
+    ("Q4_1", "Q8_0"),
+    ("Q4_0", "F16"),
+    ("Q8_0", "F32"),
+    ("Q5_0", "Q5_1"),
+    ("Q4_K", "Q6_K"),
+    ("Q5_K", "Q3_K"),
+    ("Q2_K", "Q8_K"),
+    ("IQ4_NL", "MXFP4"),
+    ("IQ4_XS", "BF16"),
+]
 ISAS = ["auto", "portable"]
 VOCAB = 320
 
