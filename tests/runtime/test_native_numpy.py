@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-import numpy_llama
+import numpy_decoder
 import pytest
 from gguf_files import write_tiny_llama
 
@@ -33,7 +33,7 @@ def test_forward_equals_numpy(tmp_path: Path, tensor_type: str, is_head_tied: bo
     rows = tuple(range(len(TOKENS)))
     segment = Segment(0, 0, (3, 1), tuple(TOKENS), logits_rows=rows, hidden_layers=(0, 1, 2))
     scores = runtime.forward([segment])
-    logits, hidden = numpy_llama.forward(runtime.config, tensors, TOKENS)
+    logits, hidden = numpy_decoder.forward(runtime.config, tensors, TOKENS)
     tolerance = TOLERANCE[tensor_type]
     assert scores.rows == tuple((0, row) for row in rows)
     assert relative_error(scores.logits[:, : runtime.info.vocab_size], logits) < tolerance
@@ -61,7 +61,7 @@ def test_mixed_types_and_odd_sizes(tmp_path: Path, isa: str) -> None:
     assert runtime.info.padded_vocab_size == 328
     segment = Segment(0, 0, (0, 1), tuple(TOKENS), logits_rows=(len(TOKENS) - 1,))
     found = runtime.forward([segment]).logits
-    logits, _ = numpy_llama.forward(runtime.config, tensors, TOKENS)
+    logits, _ = numpy_decoder.forward(runtime.config, tensors, TOKENS)
     assert found.shape == (1, 328)
     assert relative_error(found[:, :323], logits[-1:]) < TOLERANCE["Q4_1"]
 
@@ -77,7 +77,7 @@ def test_tree_sees_ancestors_only(tmp_path: Path) -> None:
     for row in range(20):
         visible[row, segment.path_to(row)] = True
     found = runtime.forward([segment]).logits
-    logits, _ = numpy_llama.forward(runtime.config, tensors, run + tree, segment.positions(), visible)
+    logits, _ = numpy_decoder.forward(runtime.config, tensors, run + tree, segment.positions(), visible)
     assert relative_error(found[:, : runtime.info.vocab_size], logits) < TOLERANCE["F32"]
 
 
