@@ -23,6 +23,30 @@ _MERGED_WORDS = (" the", " and", " of", " to", " in", "ing", "ed", "er", "ion", 
 
 FloatTensors = dict[str, NDArray[np.float32]]
 
+# Options of `write_tiny_model` that together have all that sets architectures apart; windows cross pages of 16.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "mistral": {"architecture": "llama", "sliding_window": 20},
+    "yarn": {
+        "architecture": "llama",
+        "extra_metadata": {
+            "llama.rope.scaling.type": "yarn",
+            "llama.rope.scaling.factor": 4.0,
+            "llama.rope.scaling.original_context_length": 64,
+        },
+    },
+    "qwen2": {"architecture": "qwen2", "num_heads": 6, "num_kv_heads": 1, "head_dim": 64},
+    "qwen3": {"architecture": "qwen3", "head_dim": 128},
+    "gemma3": {
+        "architecture": "gemma3",
+        "num_layers": 3,
+        "num_kv_heads": 1,
+        "head_dim": 256,
+        "rope_theta": 1e6,
+        "sliding_window": 20,
+        "extra_metadata": {"gemma3.attention.sliding_window_pattern": 2, "gemma3.rope.scaling.factor": 8.0},
+    },
+}
+
 
 def byte_alphabet() -> list[str]:
     """The printable character that stands for each byte in a byte-level BPE vocabulary, in order of the bytes."""
