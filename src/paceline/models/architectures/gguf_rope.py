@@ -36,8 +36,8 @@ def read_ropes(settings: GGUFSettings, architecture: Architecture, dim: int, con
 
 def _theta(settings: GGUFSettings, key: str, default: float) -> float:
     theta = settings.number(key, default)
-    if not (math.isfinite(theta) and theta > 0):
-        raise settings.malformed(f"{key} {theta} is not a positive number")
+    if not (math.isfinite(theta) and theta > 1):
+        raise settings.malformed(f"{key} {theta} is not a number above 1")
     return theta
 
 
@@ -78,8 +78,8 @@ def _read_yarn(settings: GGUFSettings, theta: float, dim: int, factor: float, co
     beta_fast = settings.number("rope.scaling.yarn_beta_fast", 32.0)
     beta_slow = settings.number("rope.scaling.yarn_beta_slow", 1.0)
     attention_factor = settings.number("rope.scaling.attn_factor", 1.0)
-    if not (math.isfinite(beta_fast) and beta_fast > beta_slow > 0 and theta > 1):
-        raise settings.malformed(f"YaRN with betas {beta_fast} and {beta_slow} and base {theta} makes no sense")
+    if not (math.isfinite(beta_fast) and beta_fast > beta_slow > 0):
+        raise settings.malformed(f"rope.scaling.yarn_beta_fast {beta_fast} is not above yarn_beta_slow {beta_slow} > 0")
     if not (math.isfinite(attention_factor) and attention_factor > 0):
         raise settings.malformed(f"rope.scaling.attn_factor {attention_factor} is not a positive number")
     original = settings.size("rope.scaling.original_context_length", context_length)
