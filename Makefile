@@ -8,7 +8,7 @@ BUILD_REQUIREMENTS := "scikit-build-core>=0.11,<1" "nanobind>=2.4,<3" "cmake>=3.
 NATIVE := $(shell find native -name "*.[ch]pp")
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find src native -type f -not -name '*.pyc')
 
-.PHONY: help demo test test-slow lint format bench docs clean check-system
+.PHONY: help demo test test-slow test-models lint format bench docs clean check-system
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -22,6 +22,10 @@ test: $(BIN)/.installed $(BIN)/.test ## all tests but the slow ones
 
 test-slow: $(BIN)/.installed $(BIN)/.test ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+test-models: $(BIN)/.installed $(BIN)/.test ## fetch real models of other architectures (0.7 GB) and test with them
+	$(BIN)/python tools/fetch_test_models.py
+	$(BIN)/python -m pytest tests/runtime/test_real_models.py $(PYTEST_ARGS)
 
 lint: $(BIN)/.lint $(BIN)/.installed ## formatting, style and types
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""Tiny random Llama files in GGUF, written with the `gguf` package: small enough for every test, whole enough to run.
+"""Tiny random model files in GGUF, written with the `gguf` package: small enough for every test, whole enough to run.
 
 The reader under test never takes part in writing, so both sides are checked against an independent implementation.
 """
@@ -23,6 +23,30 @@ CHAT_TEMPLATE = (
 _MERGED_WORDS = (" the", " and", " of", " to", " in", "ing", "ed", "er", "ion", " hello", " world", "user", "assistant")
 
 FloatTensors = dict[str, NDArray[np.float32]]
+
+# Options of `write_tiny_model` that together have all that sets architectures apart; windows cross pages of 16.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "mistral": {"architecture": "llama", "sliding_window": 20},
+    "yarn": {
+        "architecture": "llama",
+        "extra_metadata": {
+            "llama.rope.scaling.type": "yarn",
+            "llama.rope.scaling.factor": 4.0,
+            "llama.rope.scaling.original_context_length": 64,
+        },
+    },
+    "qwen2": {"architecture": "qwen2", "num_heads": 6, "num_kv_heads": 1, "head_dim": 128},
+    "qwen3": {"architecture": "qwen3", "head_dim": 128},
+    "gemma3": {
+        "architecture": "gemma3",
+        "num_layers": 3,
+        "num_kv_heads": 1,
+        "head_dim": 256,
+        "rope_theta": 1e6,
+        "sliding_window": 20,
+        "extra_metadata": {"gemma3.attention.sliding_window_pattern": 2, "gemma3.rope.scaling.factor": 8.0},
+    },
+}
 
 
 def byte_alphabet() -> list[str]:
@@ -59,54 +83,81 @@ def _merge_candidates() -> list[tuple[str, str]]:
     return prefixes + list(product(ascii_letters, ascii_letters))
 
 
-def write_tiny_llama(
+def write_tiny_llama(path: Path | str, **options: Any) -> FloatTensors:
+    """`write_tiny_model` for the architecture that most tests are content with."""
+    return write_tiny_model(path, **options)
+
+
+def write_tiny_model(
     path: Path | str,
     *,
+    architecture: str = "llama",
     tensor_type: str = "Q4_1",
     head_type: str | None = None,
+    vector_type: str = "F32",
     is_head_tied: bool = True,
     num_layers: int = 2,
     hidden_size: int | None = None,
     intermediate_size: int | None = None,
     num_heads: int = 4,
     num_kv_heads: int = 2,
+    head_dim: int | None = None,
     vocab_size: int = 320,
     context_length: int = 256,
     seed: int = 0,
     rope_theta: float = 10000.0,
+    rope_divisors: list[float] | None = None,
     rms_norm_eps: float = 1e-5,
+    sliding_window: int | None = None,
     extra_metadata: dict[str, Any] | None = None,
 ) -> FloatTensors:
-    """Write a Llama of random weights and return its tensors by GGUF name, dequantised to float32, rows first.
+    """Write a model of random weights and return its tensors by GGUF name, dequantised to float32, rows first.
 
     `tensor_type` is the type of every matrix; `head_type`, where given, that of the output head alone (with a tied
-    head: of `token_embd.weight`). Norm weights are F32 always. The same arguments give the same bytes.
-    Sizes not given suit the types: 64 and 96, or 256 and 256.
-    `extra_metadata` adds or replaces strings, bools, ints (as uint32), floats and arrays; None removes a key.
+    head: of `token_embd.weight`); `vector_type`, F32, F16 or BF16, that of norms and biases. Sizes not given suit the
+    types: 64 and 96, or 256 and 256. `head_dim` None means the hidden size shared among the heads. The same arguments
+    give the same bytes. `extra_metadata` adds or replaces strings, bools, ints (as uint32), floats and arrays; None
+    removes a key.
     """
     types_used = [gguf.GGMLQuantizationType[name] for name in (tensor_type, head_type) if name]
     is_wide = any(gguf.GGML_QUANT_SIZES[kind][0] == 256 for kind in types_used)
     hidden_size = hidden_size or (256 if is_wide else 64)
     intermediate_size = intermediate_size or (256 if is_wide else 96)
-    writer = gguf.GGUFWriter(str(path), "llama")
-    writer.add_name("tiny random llama")
+    writer = gguf.GGUFWriter(str(path), architecture)
+    writer.add_name(f"tiny random {architecture}")
     writer.add_block_count(num_layers)
     writer.add_context_length(context_length)
     writer.add_embedding_length(hidden_size)
     writer.add_feed_forward_length(intermediate_size)
     writer.add_head_count(num_heads)
     writer.add_head_count_kv(num_kv_heads)
-    writer.add_rope_dimension_count(hidden_size // num_heads)
+    if head_dim is not None:
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
+    head_dim = head_dim or hidden_size // num_heads
+    writer.add_rope_dimension_count(head_dim)
     writer.add_rope_freq_base(rope_theta)
+    if sliding_window is not None:
+        writer.add_sliding_window(sliding_window)
     writer.add_layer_norm_rms_eps(rms_norm_eps)
     writer.add_vocab_size(vocab_size)
     _add_tokenizer(writer, vocab_size)
     for key, value in (extra_metadata or {}).items():
         _add_value(writer, key, value)
-    shapes = _shapes(num_layers, hidden_size, intermediate_size, num_heads, num_kv_heads, vocab_size, is_head_tied)
+    query_size, kv_size = num_heads * head_dim, num_kv_heads * head_dim
+    shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (vocab_size, hidden_size)}
+    for layer in range(num_layers):
+        of_layer = _layer_shapes(architecture, hidden_size, intermediate_size, query_size, kv_size, head_dim)
+        shapes |= {f"blk.{layer}.{name}": shape for name, shape in of_layer.items()}
+    shapes["output_norm.weight"] = (hidden_size,)
+    if not is_head_tied:
+        shapes["output.weight"] = (vocab_size, hidden_size)
     head_name = "token_embd.weight" if is_head_tied else "output.weight"
-    types = {name: (head_type or tensor_type) if name == head_name else tensor_type for name in shapes}
+    types = {name: tensor_type if len(shape) == 2 else vector_type for name, shape in shapes.items()}
+    types[head_name] = head_type or tensor_type
     tensors = _add_tensors(writer, shapes, types, np.random.default_rng(seed))
+    if rope_divisors is not None:
+        writer.add_tensor("rope_freqs.weight", np.array(rope_divisors, np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -150,32 +201,27 @@ def _add_value(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
             writer.add_array(key, value)
 
 
-def _shapes(
-    num_layers: int,
-    hidden_size: int,
-    intermediate_size: int,
-    num_heads: int,
-    num_kv_heads: int,
-    vocab_size: int,
-    is_head_tied: bool,
+def _layer_shapes(
+    architecture: str, hidden_size: int, intermediate_size: int, query_size: int, kv_size: int, head_dim: int
 ) -> dict[str, tuple[int, ...]]:
-    kv_size = hidden_size // num_heads * num_kv_heads
-    shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (vocab_size, hidden_size)}
-    for layer in range(num_layers):
-        shapes |= {
-            f"blk.{layer}.attn_norm.weight": (hidden_size,),
-            f"blk.{layer}.attn_q.weight": (hidden_size, hidden_size),
-            f"blk.{layer}.attn_k.weight": (kv_size, hidden_size),
-            f"blk.{layer}.attn_v.weight": (kv_size, hidden_size),
-            f"blk.{layer}.attn_output.weight": (hidden_size, hidden_size),
-            f"blk.{layer}.ffn_norm.weight": (hidden_size,),
-            f"blk.{layer}.ffn_gate.weight": (intermediate_size, hidden_size),
-            f"blk.{layer}.ffn_up.weight": (intermediate_size, hidden_size),
-            f"blk.{layer}.ffn_down.weight": (hidden_size, intermediate_size),
-        }
-    shapes["output_norm.weight"] = (hidden_size,)
-    if not is_head_tied:
-        shapes["output.weight"] = (vocab_size, hidden_size)
+    """The tensors of a layer in a fixed order; what only some architectures have comes last."""
+    shapes: dict[str, tuple[int, ...]] = {
+        "attn_norm.weight": (hidden_size,),
+        "attn_q.weight": (query_size, hidden_size),
+        "attn_k.weight": (kv_size, hidden_size),
+        "attn_v.weight": (kv_size, hidden_size),
+        "attn_output.weight": (hidden_size, query_size),
+        "ffn_norm.weight": (hidden_size,),
+        "ffn_gate.weight": (intermediate_size, hidden_size),
+        "ffn_up.weight": (intermediate_size, hidden_size),
+        "ffn_down.weight": (hidden_size, intermediate_size),
+    }
+    if architecture == "qwen2":
+        shapes |= {"attn_q.bias": (query_size,), "attn_k.bias": (kv_size,), "attn_v.bias": (kv_size,)}
+    if architecture in ("qwen3", "gemma3"):
+        shapes |= {"attn_q_norm.weight": (head_dim,), "attn_k_norm.weight": (head_dim,)}
+    if architecture == "gemma3":
+        shapes |= {"post_attention_norm.weight": (hidden_size,), "post_ffw_norm.weight": (hidden_size,)}
     return shapes
 
 
@@ -185,12 +231,11 @@ def _add_tensors(
     tensors: FloatTensors = {}
     for name, shape in shapes.items():
         if len(shape) == 1:
-            weights = (1 + 0.1 * random.standard_normal(shape)).astype(np.float32)
-            writer.add_tensor(name, weights)
-            tensors[name] = weights
-            continue
-        scale = 1.0 if name == "token_embd.weight" else shape[-1] ** -0.5
-        weights = (scale * random.standard_normal(shape)).astype(np.float32)
+            middle, spread = (0.0, 0.5) if name.endswith(".bias") else (1.0, 0.1)
+            weights = (middle + spread * random.standard_normal(shape)).astype(np.float32)
+        else:
+            scale = 1.0 if name == "token_embd.weight" else shape[-1] ** -0.5
+            weights = (scale * random.standard_normal(shape)).astype(np.float32)
         packed = pack(weights, types[name], random)
         writer.add_tensor(name, packed, raw_dtype=gguf.GGMLQuantizationType[types[name]])
         tensors[name] = unpack(packed, types[name])

@@ -3,13 +3,21 @@
 // Scores are computed for 16 logical positions at a time, each in a lane of its own, so a score is the same sum over
 // the head's channels wherever its position lies. The softmax sums lane by lane over blocks of 8 positions from
 // position 0; the values are added position by position. Nothing depends on pages, slots, chunks or threads, and
-// positions that are not visible are skipped, whatever their slots hold.
+// positions that are not visible are skipped, whatever their slots hold: blocks before a window are not even read.
 #pragma once
 
 #include "kernels/elementwise.hpp"
 #include "kernels/kernels.hpp"
 
 namespace paceline::kernels {
+
+// The first position that the row sees.
+static inline int first_visible(const AttentionShape& shape, const RowView& row) {
+  return shape.window > 0 && row.num_visible > shape.window ? row.num_visible - shape.window : 0;
+}
+
+// Where the block of `size` positions with `position` in it begins.
+static inline int block_start(int position, int size) { return position - position % size; }
 
 static inline int slot_of(const RowView& row, int position) {
   return position < row.num_straight ? position : row.path[position - row.num_straight];
@@ -80,18 +88,21 @@ inline void score_block(const AttentionShape& shape, const std::uint16_t* keys, 
   }
 }
 
-// Turns `count` scores into exponentials relative to their maximum, in place, and returns their sum. Entries past
-// `count` up to a multiple of 8 are set to zero, which the sum then adds exactly.
+// Turns the scores of positions [first, count) into exponentials relative to their maximum, in place, and returns their
+// sum. The other entries of their blocks of 8 are set to zero, which the sum then adds exactly.
 template <class Isa>
-inline float softmax(float* scores, int count) {
+inline float softmax(float* scores, int first, int count) {
+  const int begin = block_start(first, 8);
   const int padded = (count + 7) / 8 * 8;
-  for (int i = count; i < padded; ++i) scores[i] = scores[0];
-  auto lanes = Isa::load(scores);
-  for (int i = 8; i < padded; i += 8) lanes = Isa::max(lanes, Isa::load(scores + i));
+  for (int i = begin; i < first; ++i) scores[i] = scores[first];
+  for (int i = count; i < padded; ++i) scores[i] = scores[first];
+  auto lanes = Isa::load(scores + begin);
+  for (int i = begin + 8; i < padded; i += 8) lanes = Isa::max(lanes, Isa::load(scores + i));
   const auto maximum = Isa::splat(Isa::maximum(lanes));
   auto total = Isa::zero();
-  for (int i = 0; i < padded; i += 8) {
+  for (int i = begin; i < padded; i += 8) {
     Isa::store(scores + i, exponential<Isa>(Isa::sub(Isa::load(scores + i), maximum)));
+    for (int j = i; j < first; ++j) scores[j] = 0.0f;
     for (int j = count; j < i + 8; ++j) scores[j] = 0.0f;
     total = Isa::add(total, Isa::load(scores + i));
   }
@@ -113,7 +124,7 @@ static inline void values_of_block(const AttentionShape& shape, const LayerStore
   }
 }
 
-// out[h][c] for channels [c, c + 8 C) = sum over positions of weight * value, divided by the total.
+// out[h][c] for channels [c, c + 8 C) = sum over visible positions of weight * value, divided by the total.
 template <class Isa, int H, int C>
 inline void weigh_values(const AttentionShape& shape, const LayerStore& store, const RowView& row,
                          const AttentionScratch& scratch, int kv_head, int c, const float* totals, float* out) {
@@ -121,12 +132,13 @@ inline void weigh_values(const AttentionShape& shape, const LayerStore& store, c
   for (auto& head : acc) {
     for (auto& part : head) part = Isa::zero();
   }
-  for (int first = 0; first < row.num_visible; first += kPageSize) {
+  const int visible = first_visible(shape, row);
+  for (int first = block_start(visible, kPageSize); first < row.num_visible; first += kPageSize) {
     const int count = row.num_visible - first < kPageSize ? row.num_visible - first : kPageSize;
     const std::uint16_t* values[kPageSize];
     values_of_block(shape, store, row, kv_head, first, count, values);
     prefetch_values<Isa>(shape, store, row, kv_head, first + kPageSize, c, 8 * C);
-    for (int i = 0; i < count; ++i) {
+    for (int i = visible > first ? visible - first : 0; i < count; ++i) {
       for (int j = 0; j < C; ++j) {
         const auto v = Isa::load_half(values[i] + c + 8 * j);
         for (int h = 0; h < H; ++h) {
@@ -144,13 +156,16 @@ inline void weigh_values(const AttentionShape& shape, const LayerStore& store, c
 template <class Isa, int H>
 inline void attend_heads(const AttentionShape& shape, const LayerStore& store, const RowView& row,
                          const AttentionScratch& scratch, const float* queries, int kv_head, float* out) {
-  for (int first = 0; first < row.num_visible; first += kPageSize) {
+  const int visible = first_visible(shape, row);
+  for (int first = block_start(visible, kPageSize); first < row.num_visible; first += kPageSize) {
     const std::uint16_t* keys = keys_of_block(shape, store, row, kv_head, first, scratch.keys);
     prefetch_keys<Isa>(shape, store, row, kv_head, first + kPageSize);
     score_block<Isa, H>(shape, keys, queries, scratch.scores + first, scratch.score_stride);
   }
   float totals[H];
-  for (int h = 0; h < H; ++h) totals[h] = softmax<Isa>(scratch.scores + h * scratch.score_stride, row.num_visible);
+  for (int h = 0; h < H; ++h) {
+    totals[h] = softmax<Isa>(scratch.scores + h * scratch.score_stride, visible, row.num_visible);
+  }
   int c = 0;
   for (; c + 32 <= shape.head_dim; c += 32)
     weigh_values<Isa, H, 4>(shape, store, row, scratch, kv_head, c, totals, out);

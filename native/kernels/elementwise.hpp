@@ -43,13 +43,28 @@ void rms_norm(float* x, const float* residual, const float* weight, float epsilo
   for (int i = 0; i < count; ++i) out[i] = x[i] * inverse * weight[i];
 }
 
+// x times the logistic function of z.
+template <class Isa>
+inline typename Isa::F8 gated(typename Isa::F8 x, typename Isa::F8 z) {
+  return Isa::div(x, Isa::add(Isa::splat(1.0f), exponential<Isa>(Isa::sub(Isa::zero(), z))));
+}
+
 template <class Isa>
 void swiglu(const float* gate, const float* up, int count, float* out) {
-  const auto one = Isa::splat(1.0f);
   for (int i = 0; i < count; i += 8) {
     const auto g = Isa::load(gate + i);
-    const auto denominator = Isa::add(one, exponential<Isa>(Isa::sub(Isa::zero(), g)));
-    Isa::store(out + i, Isa::mul(Isa::div(g, denominator), Isa::load(up + i)));
+    Isa::store(out + i, Isa::mul(gated<Isa>(g, g), Isa::load(up + i)));
+  }
+}
+
+// (1 + tanh u) / 2 is the logistic function of 2 u, with u = sqrt(2 / pi) (g + 0.044715 g^3).
+template <class Isa>
+void geglu(const float* gate, const float* up, int count, float* out) {
+  for (int i = 0; i < count; i += 8) {
+    const auto g = Isa::load(gate + i);
+    const auto inner = Isa::fma(Isa::mul(g, g), Isa::splat(0.044715f), Isa::splat(1.0f));
+    const auto z = Isa::mul(Isa::mul(g, Isa::splat(1.5957691216f)), inner);
+    Isa::store(out + i, Isa::mul(gated<Isa>(g, z), Isa::load(up + i)));
   }
 }
 
@@ -60,6 +75,17 @@ void rope(float* head, const float* cosines, const float* sines, int rotated) {
     const float b = head[2 * i + 1];
     head[2 * i] = a * cosines[i] - b * sines[i];
     head[2 * i + 1] = a * sines[i] + b * cosines[i];
+  }
+}
+
+template <class Isa>
+void rope_split(float* head, const float* cosines, const float* sines, int rotated) {
+  float* second = head + rotated / 2;
+  for (int i = 0; i < rotated / 2; ++i) {
+    const float a = head[i];
+    const float b = second[i];
+    head[i] = a * cosines[i] - b * sines[i];
+    second[i] = a * sines[i] + b * cosines[i];
   }
 }
 

@@ -64,8 +64,8 @@ struct LayerStore {
   std::size_t head_stride = 0;
 };
 
-// What one row may see: positions [0, num_visible). Position i lies in slot i for i < num_straight, and in slot
-// path[i - num_straight] after that.
+// What one row may see: positions [0, num_visible), less those that a layer's window hides. Position i lies in slot i
+// for i < num_straight, and in slot path[i - num_straight] after that.
 struct RowView {
   const std::int32_t* pages = nullptr;
   int num_visible = 0;
@@ -77,7 +77,8 @@ struct AttentionShape {
   int head_dim = 0;
   int num_heads = 0;  // query heads
   int num_kv_heads = 0;
-  float scale = 0;  // of the scores, 1 / sqrt(head_dim)
+  float scale = 0;  // of the scores
+  int window = 0;   // positions that a row sees, its own included; 0: all
 };
 
 // Scratch of one thread for attention.
@@ -102,9 +103,13 @@ struct Kernels {
 
   // out[i] = silu(gate[i]) * up[i]; count is a multiple of 8.
   void (*swiglu)(const float* gate, const float* up, int count, float* out);
+  // The same with the tanh form of GELU in place of silu.
+  void (*geglu)(const float* gate, const float* up, int count, float* out);
 
   // Rotates the pairs (2 i, 2 i + 1) of a head in place by the angles of its position, i < rotated / 2.
   void (*rope)(float* head, const float* cosines, const float* sines, int rotated);
+  // The same for the pairs (i, i + rotated / 2).
+  void (*rope_split)(float* head, const float* cosines, const float* sines, int rotated);
 
   // Stores one head's key and value, float32, into slot offset `offset` of a page.
   void (*store_kv)(const float* key, const float* value, int head_dim, std::uint16_t* page_head, int offset);

@@ -1,4 +1,4 @@
-// The decoder of the Llama family: one forward over a batch of rows, on a team of threads.
+// The decoder: one forward over a batch of rows, on a team of threads.
 #pragma once
 
 #include <atomic>
@@ -55,21 +55,32 @@ class Decoder {
     std::vector<int> hidden_layers;
   };
 
+  // What is still to be added to x_: rows of projected_, through an RMSNorm first where `norm` is given. Nothing where
+  // `values` is null.
+  struct Residual {
+    float* values = nullptr;
+    const float* norm = nullptr;
+  };
+
   int qkv_stride() const;
+  Residual projected(const std::vector<float>& post_norm);
 
   void run(Team& team, const Batch& batch, const std::vector<int>& hidden_layers);
   void embed(Team& team, const Batch& batch);
-  void normalize(Team& team, const Batch& batch, const float* residual, const std::vector<float>& weight);
+  void store_angles(const Row& row, std::size_t index);
+  void normalize(Team& team, const Batch& batch, const Residual& residual, const std::vector<float>& weight);
+  void add_and_normalize(std::size_t row, const Residual& residual, const std::vector<float>& weight, float* out);
   void multiply(Team& team, const Activations& inputs, int num_rows, const Parts& parts, float* out, int stride);
   // Asks for the weights that the next product begins with on this thread, while other work is still to be done.
   void prefetch(const Team& team, const Parts& parts) const;
   Parts qkv_parts(const LayerWeights& layer) const;
   Parts gate_up_parts(const LayerWeights& layer) const;
   void attention(Team& team, const Batch& batch, int layer);
+  void finish_projections(float* heads, std::size_t row, int layer);
   void store_keys_and_values(const Batch& batch, int row, int layer);
   void feed_forward(Team& team, int num_rows, const LayerWeights& layer);
-  void keep_hidden(Team& team, const Batch& batch, const float* residual, std::size_t index, std::size_t num_layers);
-  void head_logits(Team& team, const Batch& batch);
+  void keep_hidden(Team& team, const Batch& batch, const Residual& residual, std::size_t index, std::size_t num_layers);
+  void head_logits(Team& team, const Batch& batch, const Residual& residual);
 
   DecoderConfig config_;
   const Kernels& kernels_;
@@ -86,7 +97,7 @@ class Decoder {
   };
   ActivationBuffer normed_, attended_, gated_, last_;
   AlignedBuffer<float> x_, qkv_, projected_, gate_up_, logits_;
-  AlignedBuffer<float> cosines_, sines_;  // of the batch's rows, [rows][rope_dim / 2]
+  AlignedBuffer<float> cosines_, sines_;  // of the batch's rows, [rows][ropes][rope_dim / 2]
   std::shared_ptr<AlignedBuffer<float>> hidden_ = std::make_shared<AlignedBuffer<float>>();
   std::vector<AlignedBuffer<float>> scores_;        // by thread
   std::vector<AlignedBuffer<std::uint16_t>> keys_;  // by thread

@@ -1,5 +1,7 @@
 #include "model/decoder_weights.hpp"
 
+#include <algorithm>
+
 #include "support/check.hpp"
 
 namespace paceline {
@@ -21,11 +23,26 @@ Matrix& DecoderWeights::matrix(const std::string& role, int layer) {
   return l.down;
 }
 
-std::vector<float>& DecoderWeights::vector(const std::string& role, int layer) {
-  if (role == "output_norm") return output_norm_;
-  require(layer >= 0 && layer < config_.num_layers, "layer " + std::to_string(layer) + " is not in the model");
-  require(role == "attn_norm" || role == "ffn_norm", "unknown vector role '" + role + "'");
-  return role == "attn_norm" ? layers_[layer].attn_norm : layers_[layer].ffn_norm;
+// The vectors that each layer of this configuration has.
+std::vector<DecoderWeights::VectorSlot> DecoderWeights::layer_vectors() const {
+  const int head = config_.head_dim;
+  const int kv_heads = config_.num_kv_heads * head;
+  std::vector<VectorSlot> slots{{"attn_norm", &LayerWeights::attn_norm, config_.hidden_size},
+                                {"ffn_norm", &LayerWeights::ffn_norm, config_.hidden_size}};
+  if (config_.has_qkv_bias) {
+    slots.push_back({"q_bias", &LayerWeights::q_bias, config_.num_heads * head});
+    slots.push_back({"k_bias", &LayerWeights::k_bias, kv_heads});
+    slots.push_back({"v_bias", &LayerWeights::v_bias, kv_heads});
+  }
+  if (config_.has_qk_norm) {
+    slots.push_back({"q_norm", &LayerWeights::q_norm, head});
+    slots.push_back({"k_norm", &LayerWeights::k_norm, head});
+  }
+  if (config_.has_post_norms) {
+    slots.push_back({"post_attn_norm", &LayerWeights::post_attn_norm, config_.hidden_size});
+    slots.push_back({"post_ffn_norm", &LayerWeights::post_ffn_norm, config_.hidden_size});
+  }
+  return slots;
 }
 
 void DecoderWeights::check_matrix(const std::string& role, int rows, int columns) const {
@@ -53,17 +70,30 @@ void DecoderWeights::load_matrix(const std::string& role, int layer, WeightType 
 }
 
 void DecoderWeights::load_vector(const std::string& role, int layer, const float* source, std::size_t count) {
-  require(count == static_cast<std::size_t>(config_.hidden_size), "vector " + role + " has the wrong length");
-  vector(role, layer).assign(source, source + count);
+  require(!is_complete_, "the model's weights are loaded already");
+  VectorSlot slot{"output_norm", nullptr, config_.hidden_size};
+  if (role != slot.role) {
+    require(layer >= 0 && layer < config_.num_layers, "layer " + std::to_string(layer) + " is not in the model");
+    const auto slots = layer_vectors();
+    const auto found = std::find_if(slots.begin(), slots.end(), [&](const VectorSlot& s) { return role == s.role; });
+    require(found != slots.end(), "unknown vector role '" + role + "'");
+    slot = *found;
+  }
+  require(count == static_cast<std::size_t>(slot.size), "vector " + role + " has the wrong length");
+  std::vector<float>& target = slot.vector == nullptr ? output_norm_ : layers_[layer].*slot.vector;
+  target.assign(source, source + count);
 }
 
 void DecoderWeights::check_complete() {
   require(!embedding_.is_empty() && !output_norm_.empty(), "the model lacks its embedding or its output norm");
+  const auto slots = layer_vectors();
   for (const LayerWeights& l : layers_) {
     for (const Matrix* m : {&l.q, &l.k, &l.v, &l.o, &l.gate, &l.up, &l.down}) {
       require(!m->is_empty(), "a layer lacks a matrix");
     }
-    require(!l.attn_norm.empty() && !l.ffn_norm.empty(), "a layer lacks a norm");
+    for (const VectorSlot& slot : slots) {
+      require(!(l.*slot.vector).empty(), std::string("a layer lacks its ") + slot.role);
+    }
   }
   is_complete_ = true;
 }

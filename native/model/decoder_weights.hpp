@@ -15,6 +15,9 @@ namespace paceline {
 struct LayerWeights {
   Matrix q, k, v, o, gate, up, down;
   std::vector<float> attn_norm, ffn_norm;
+  std::vector<float> q_bias, k_bias, v_bias;  // these and the following are empty where the model has none
+  std::vector<float> q_norm, k_norm;          // of one head
+  std::vector<float> post_attn_norm, post_ffn_norm;
 };
 
 class DecoderWeights {
@@ -25,7 +28,7 @@ class DecoderWeights {
   // head is tied loads no head. Throws once the weights are complete.
   void load_matrix(const std::string& role, int layer, WeightType type, int rows, int columns,
                    const std::uint8_t* source, std::size_t source_bytes, ThreadPool& pool);
-  // Vectors attn_norm, ffn_norm of a layer; output_norm (layer -1).
+  // Vectors of a layer by the names of LayerWeights, as far as the configuration has them; output_norm (layer -1).
   void load_vector(const std::string& role, int layer, const float* source, std::size_t count);
   // Throws unless every tensor is there.
   void check_complete();
@@ -39,7 +42,12 @@ class DecoderWeights {
 
  private:
   Matrix& matrix(const std::string& role, int layer);
-  std::vector<float>& vector(const std::string& role, int layer);
+  struct VectorSlot {
+    const char* role;
+    std::vector<float> LayerWeights::* vector;
+    int size;
+  };
+  std::vector<VectorSlot> layer_vectors() const;
   void check_matrix(const std::string& role, int rows, int columns) const;
 
   DecoderConfig config_;

@@ -9,6 +9,8 @@
 
 namespace paceline {
 
+inline int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
+
 inline constexpr std::size_t kTileBytes = 8 << 10;  // weights of a tile: about a microsecond of reading
 
 // One matrix of a product and where in the output row its part begins.

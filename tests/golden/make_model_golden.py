@@ -2,8 +2,8 @@
 
     python make_model_golden.py MODEL.gguf NAME [--llama-python PYTHON]
 
-The numbers come from transformers in float32 with eager attention on the file's weights, dequantised; the token ids from
-llama.cpp's tokenizer. Needs what make_golden.py needs, and memory for the weights in float32.
+The numbers come from transformers in float32 with eager attention on the file's weights, dequantised; the token ids
+from llama.cpp's tokenizer. Needs what make_golden.py needs, and memory for the weights in float32.
 """
 
 import argparse

@@ -1,11 +1,12 @@
 """The native forward against the plain float32 NumPy forward, on tiny random files of every tensor type."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-import numpy_llama
+import numpy_decoder
 import pytest
-from gguf_files import write_tiny_llama
+from gguf_files import VARIANTS, write_tiny_llama, write_tiny_model
 
 from paceline.models import TensorRole, TensorType, open_model
 from paceline.runtime.base import Segment
@@ -17,7 +18,10 @@ from paceline.runtime.native import NativeOptions, NativeRuntime
 FLOATS = (TensorType.F32, TensorType.F16, TensorType.BF16)
 TOLERANCE = {kind.name: 2e-3 if kind in FLOATS else 3e-2 for kind in TensorType}
 ISAS = ("auto", "portable")
+PORTABLE_TYPES = ("F32", "Q4_1", "Q6_K")  # slow there: what differs by architecture does not differ by type
 TOKENS = [5, 17, 300, 2, 88, 88, 261, 40, 7, 199, 3, 3, 120, 64, 255, 31, 8, 301, 19, 77]
+
+ISA_TYPES = [*product(["auto"], TOLERANCE), *product(["portable"], PORTABLE_TYPES)]
 
 
 def relative_error(found: np.ndarray, expected: np.ndarray) -> float:
@@ -34,7 +38,7 @@ def test_forward_equals_numpy(tmp_path: Path, tensor_type: str, is_head_tied: bo
     rows = tuple(range(len(TOKENS)))
     segment = Segment(0, 0, (3, 1), tuple(TOKENS), logits_rows=rows, hidden_layers=(0, 1, 2))
     scores = runtime.forward([segment])
-    logits, hidden = numpy_llama.forward(runtime.config, tensors, TOKENS)
+    logits, hidden = numpy_decoder.forward(runtime.config, tensors, TOKENS)
     tolerance = TOLERANCE[tensor_type]
     assert scores.rows == tuple((0, row) for row in rows)
     assert relative_error(scores.logits[:, : runtime.info.vocab_size], logits) < tolerance
@@ -62,7 +66,7 @@ def test_mixed_types_and_odd_sizes(tmp_path: Path, isa: str) -> None:
     assert runtime.info.padded_vocab_size == 328
     segment = Segment(0, 0, (0, 1), tuple(TOKENS), logits_rows=(len(TOKENS) - 1,))
     found = runtime.forward([segment]).logits
-    logits, _ = numpy_llama.forward(runtime.config, tensors, TOKENS)
+    logits, _ = numpy_decoder.forward(runtime.config, tensors, TOKENS)
     assert found.shape == (1, 328)
     assert relative_error(found[:, :323], logits[-1:]) < TOLERANCE["Q4_1"]
 
@@ -91,7 +95,7 @@ def test_products_stand_for_the_files_numbers(tmp_path: Path, tensor_type: str, 
     with open_model(path) as model:
         runtime = NativeRuntime.load(model, NativeOptions(isa=isa, num_threads=1))
     tokens = TOKENS[:18]
-    normed = numpy_llama.rms_norm(
+    normed = numpy_decoder.rms_norm(
         tensors["token_embd.weight"][tokens], tensors["output_norm.weight"], runtime.config.rms_norm_eps
     )
     inputs = normed if TensorType[tensor_type] in FLOATS else quantized(normed)
@@ -102,19 +106,53 @@ def test_products_stand_for_the_files_numbers(tmp_path: Path, tensor_type: str, 
         assert relative_error(found, expected[:num_rows]) < 2e-6
 
 
-def test_tree_sees_ancestors_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("isa", "tensor_type"), [*product(["auto"], TOLERANCE), *product(["portable"], PORTABLE_TYPES)]
+)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_architectures_equal_numpy(tmp_path: Path, variant: str, tensor_type: str, isa: str) -> None:
+    """Prefill in two chunks, past every window; hidden states too: they hold what norms after a block left."""
+    tensors = write_tiny_model(tmp_path / "m.gguf", tensor_type=tensor_type, **VARIANTS[variant])
+    with open_model(tmp_path / "m.gguf") as model:
+        runtime = NativeRuntime.load(model, NativeOptions(isa=isa, num_threads=2))
+    tokens, pages, layers = TOKENS * 3, (3, 1, 0, 2), tuple(range(runtime.config.num_layers + 1))
+    logits, hidden = numpy_decoder.forward(runtime.config, tensors, tokens)
+    runtime.forward([Segment(0, 0, pages, tuple(tokens[:21]))])
+    rest = tuple(tokens[21:])
+    segment = Segment(0, 21, pages, rest, logits_rows=tuple(range(len(rest))), hidden_layers=layers)
+    scores = runtime.forward([segment])
+    tolerance = TOLERANCE[tensor_type]
+    assert relative_error(scores.logits[:, : runtime.info.vocab_size], logits[21:]) < tolerance
+    assert scores.hidden is not None
+    for layer in layers:
+        assert relative_error(scores.hidden[:, layer], hidden[layer][21:]) < tolerance
+
+
+@pytest.mark.parametrize("variant", ["llama", *VARIANTS])
+def test_tree_sees_ancestors_only(tmp_path: Path, variant: str) -> None:
     """A tree against NumPy with an explicit mask: siblings share a position and do not see each other."""
-    tensors = write_tiny_llama(tmp_path / "m.gguf", tensor_type="F32")
+    tensors = write_tiny_model(tmp_path / "m.gguf", tensor_type="F32", **VARIANTS.get(variant, {}))
     with open_model(tmp_path / "m.gguf") as model:
         runtime = NativeRuntime.load(model, NativeOptions(num_threads=2))
-    run, tree, parents = TOKENS[:14], TOKENS[14:20], (13, 13, 14, 15, 15, 17)
-    segment = Segment(0, 0, (0, 1), tuple(run + tree), parents, logits_rows=tuple(range(20)))
-    visible = np.zeros((20, 20), bool)
-    for row in range(20):
+    run, tree, parents = TOKENS * 2, TOKENS[:8], (39, 39, 40, 41, 41, 43, 45, 46)
+    segment = Segment(0, 0, (0, 1, 2), tuple(run + tree), parents, logits_rows=tuple(range(48)))
+    visible = np.zeros((48, 48), bool)
+    for row in range(48):
         visible[row, segment.path_to(row)] = True
     found = runtime.forward([segment]).logits
-    logits, _ = numpy_llama.forward(runtime.config, tensors, run + tree, segment.positions(), visible)
+    logits, _ = numpy_decoder.forward(runtime.config, tensors, run + tree, segment.positions(), visible)
     assert relative_error(found[:, : runtime.info.vocab_size], logits) < TOLERANCE["F32"]
+
+
+@pytest.mark.parametrize("vector_type", ["F16", "BF16"])
+def test_short_vectors_are_widened(tmp_path: Path, vector_type: str) -> None:
+    """Norms and biases in 16 bits."""
+    tensors = write_tiny_model(tmp_path / "m.gguf", architecture="qwen2", tensor_type="F32", vector_type=vector_type)
+    with open_model(tmp_path / "m.gguf") as model:
+        runtime = NativeRuntime.load(model)
+    logits, _ = numpy_decoder.forward(runtime.config, tensors, TOKENS)
+    found = runtime.forward([Segment(0, 0, (0, 1), tuple(TOKENS), logits_rows=(19,))]).logits
+    assert relative_error(found[:, : runtime.info.vocab_size], logits[-1:]) < TOLERANCE["F32"]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

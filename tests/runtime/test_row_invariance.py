@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gguf_files import write_tiny_llama
+from gguf_files import VARIANTS, write_tiny_llama, write_tiny_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +38,9 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("models")
     for tensor_type, head_type in KINDS:
         write_tiny_llama(folder / f"{tensor_type}.gguf", tensor_type=tensor_type, head_type=head_type)
-    return {tensor_type: folder / f"{tensor_type}.gguf" for tensor_type, _ in KINDS}
+    for variant, options in VARIANTS.items():
+        write_tiny_model(folder / f"{variant}.gguf", **options)
+    return {path.stem: path for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -67,10 +69,38 @@ def test_contract_for_any_shape(tmp_path: Path, shape: dict[str, object], isa: s
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_thread_counts_agree(paths: dict[str, Path], isa: str) -> None:
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_contract_for_any_architecture(paths: dict[str, Path], variant: str, isa: str) -> None:
+    sizes = RuntimeSizes(prefix=53, num_draft=6, num_rounds=2)
+    check_runtime(lambda: load(paths[variant], isa=isa, num_threads=3, num_pages=64), sizes)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kind", ["Q4_1", *VARIANTS])
+def test_thread_counts_agree(paths: dict[str, Path], kind: str, isa: str) -> None:
     for num_threads in (2, 3, 7):
-        one = load(paths["Q4_1"], isa=isa, num_threads=1, num_pages=64)
-        check_equal_runtimes(one, load(paths["Q4_1"], isa=isa, num_threads=num_threads, num_pages=64))
+        one = load(paths[kind], isa=isa, num_threads=1, num_pages=64)
+        check_equal_runtimes(one, load(paths[kind], isa=isa, num_threads=num_threads, num_pages=64))
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_what_a_window_hides_is_not_read(paths: dict[str, Path], isa: str) -> None:
+    """NaN in every slot before the window, in pages that it hides wholly and in one that it cuts."""
+    runtime = load(paths["mistral"], isa=isa, num_threads=2, num_pages=8)
+    pages, tokens = (5, 2, 7, 0), tuple(range(40, 100))
+    after = [
+        Segment(0, 59, pages, (7,), logits_rows=(0,)),
+        Segment(0, 59, pages, (7, 8, 9), (0, 0), logits_rows=(0, 1, 2)),  # the children see one position less
+    ]
+    for segment in after:
+        runtime.forward([Segment(0, 0, pages, tokens[:59])])
+        expected = runtime.forward([segment]).logits.copy()
+        runtime.poison_pages(pages[:2])
+        runtime.copy_slots(pages, [(0, slot) for slot in range(32, 40)])  # position 59 sees 40 to 59
+        np.testing.assert_array_equal(runtime.forward([segment]).logits, expected)
+        assert np.isfinite(expected).all()
+        runtime.copy_slots(pages, [(0, 45)])
+        assert np.isnan(runtime.forward([segment]).logits).any()  # the poison would have shown
 
 
 def test_contract_on_the_default_model(smollm2_path: Path) -> None:
@@ -80,7 +110,11 @@ def test_contract_on_the_default_model(smollm2_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def runtimes(paths: dict[str, Path]) -> list[NativeRuntime]:
-    return [load(paths["Q4_1"], isa=isa, num_threads=2, num_pages=64, max_rows=64) for isa in ISAS]
+    return [
+        load(paths[kind], isa=isa, num_threads=2, num_pages=64, max_rows=64)
+        for kind in ("Q4_1", *VARIANTS)
+        for isa in ISAS
+    ]
 
 
 def plain_logits(runtime: NativeRuntime, tokens: list[int], pages: tuple[int, ...]) -> np.ndarray:
@@ -91,7 +125,7 @@ def plain_logits(runtime: NativeRuntime, tokens: list[int], pages: tuple[int, ..
     return np.stack(rows)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_any_chunks_pages_and_neighbours(runtimes: list[NativeRuntime], data: st.DataObject) -> None:
     """Split several sequences into random chunks, run them side by side in random pages among garbage."""

@@ -46,6 +46,11 @@ class TensorType(IntEnum):
     MXFP4 = 39
 
     @property
+    def is_float(self) -> bool:
+        """True for plain values, one by one."""
+        return self in (TensorType.F32, TensorType.F16, TensorType.BF16)
+
+    @property
     def block_size(self) -> int:
         """Weights in one block; a row's length is a multiple of it."""
         return _BLOCKS[self.value][0]

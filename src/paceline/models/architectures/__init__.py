@@ -1,6 +1,23 @@
 """Architectures: which there are, their tensors, and their numbers from each kind of file."""
 
-from paceline.models.architectures.base import layer_shapes, role_shapes
-from paceline.models.architectures.llama import read_config, tensor_name
+from paceline.models.architectures.base import Architecture, layer_shapes, role_shapes, windowed_layers
+from paceline.models.architectures.gguf_config import read_config, tensor_name
+from paceline.models.architectures.registry import (
+    ARCHITECTURES,
+    architecture_named,
+    architecture_of_hf_type,
+    refusal,
+)
 
-__all__ = ["layer_shapes", "read_config", "role_shapes", "tensor_name"]
+__all__ = [
+    "ARCHITECTURES",
+    "Architecture",
+    "architecture_named",
+    "architecture_of_hf_type",
+    "layer_shapes",
+    "read_config",
+    "refusal",
+    "role_shapes",
+    "tensor_name",
+    "windowed_layers",
+]

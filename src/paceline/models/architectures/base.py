@@ -1,4 +1,4 @@
-"""The contract of an architecture: its tensors by role, and how its numbers are read from each kind of file.
+"""The contract of an architecture: what it has beside the common decoder, and its tensors by role.
 
 Roles without a layer: `embedding`, `head`, `output_norm`. Of a layer, matrices `q`, `k`, `v`, `o`, `gate`, `up`,
 `down`; vectors `attn_norm`, `ffn_norm` and, where the configuration has them, `q_bias`, `k_bias`, `v_bias`, `q_norm`,
@@ -6,10 +6,32 @@ Roles without a layer: `embedding`, `head`, `output_norm`. Of a layer, matrices 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from paceline.models.base import ModelConfig, TensorRole
 
 Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """What sets an architecture apart from plain Llama; the fields of the same names are those of `ModelConfig`."""
+
+    name: str
+    """As GGUF files have it."""
+    hf_types: tuple[str, ...]
+    """The `model_type` of Hugging Face configurations that describe it."""
+    is_rope_split: bool = True
+    """In GGUF files. Hugging Face folders hold the split order for all of these."""
+    has_qkv_bias: bool = False
+    has_qk_norm: bool = False
+    has_post_norms: bool = False
+    has_embedding_scale: bool = False
+    """Embedding rows are multiplied by the root of the hidden size."""
+    activation: Literal["silu", "gelu_tanh"] = "silu"
+    windows: Literal["none", "all", "alternating"] = "none"
+    """Which layers a sliding window binds. Alternating ones have rotary frequencies of their own, never stretched."""
 
 
 def role_shapes(config: ModelConfig) -> dict[TensorRole, Shape]:
@@ -49,3 +71,14 @@ def layer_shapes(config: ModelConfig) -> Mapping[str, Shape]:
     if config.has_post_norms:
         shapes |= {"post_attn_norm": (hidden,), "post_ffn_norm": (hidden,)}
     return shapes
+
+
+def windowed_layers(architecture: Architecture, num_layers: int, period: int) -> tuple[bool, ...]:
+    """For each layer whether a window binds it; of `period` alternating layers the last one is free."""
+    match architecture.windows:
+        case "none":
+            return (False,) * num_layers
+        case "all":
+            return (True,) * num_layers
+        case "alternating":
+            return tuple((layer + 1) % period != 0 for layer in range(num_layers))

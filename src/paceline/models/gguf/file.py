@@ -74,6 +74,19 @@ class GGUFFile:
         info = self.tensors[name]
         return np.frombuffer(self._mapping, np.uint8, info.num_bytes, info.offset)
 
+    def floats(self, name: str) -> NDArray[np.float32]:
+        """The values of an F32, F16 or BF16 tensor, one after the other: a view for F32, a copy for the others."""
+        data = self.data(name)
+        match self.tensors[name].type:
+            case TensorType.F32:
+                return data.view(np.float32)
+            case TensorType.F16:
+                return data.view(np.float16).astype(np.float32)
+            case TensorType.BF16:  # the upper half of a float32
+                return (data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+            case other:
+                raise ValueError(f"tensor {name!r} is packed as {other.name}")
+
     def release(self, name: str) -> None:
         """Let the system drop a tensor's pages from memory; they are read again where a view is still used."""
         if self._mapping is None:

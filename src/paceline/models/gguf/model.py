@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.models.architectures import read_config, role_shapes, tensor_name
-from paceline.models.base import Model, TensorInfo, TensorRole
+from paceline.models.base import Model, TensorInfo, TensorRole, TensorType
 from paceline.models.chat import ChatTemplate
 from paceline.models.gguf.file import GGUFFile
 from paceline.models.tokenizer import Tokenizer
@@ -21,14 +21,17 @@ class GGUFModel(Model):
         self.file = GGUFFile.open(path)
         try:
             self.config = read_config(self.file)
-            tensors = {role: self.file.tensors[tensor_name(role)] for role in role_shapes(self.config)}
+            tensors = {role: _as_given(self.file.tensors[tensor_name(role)]) for role in role_shapes(self.config)}
         except BaseException:
             self.file.close()
             raise
         self.tensors: Mapping[TensorRole, TensorInfo] = MappingProxyType(tensors)
 
     def data(self, role: TensorRole) -> NDArray[np.uint8]:
-        return self.file.data(self.tensors[role].name)
+        info = self.tensors[role]
+        if len(info.shape) == 1:
+            return self.file.floats(info.name).view(np.uint8)
+        return self.file.data(info.name)
 
     def release(self, role: TensorRole) -> None:
         self.file.release(self.tensors[role].name)
@@ -41,3 +44,10 @@ class GGUFModel(Model):
 
     def close(self) -> None:
         self.file.close()
+
+
+def _as_given(info: TensorInfo) -> TensorInfo:
+    """The tensor as `data` gives it: vectors are F32, whatever the file holds."""
+    if len(info.shape) != 1:
+        return info
+    return TensorInfo(info.name, TensorType.F32, info.shape, info.offset, info.shape[0] * TensorType.F32.block_bytes)
