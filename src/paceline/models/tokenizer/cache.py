@@ -62,12 +62,24 @@ def _load(entry: Path) -> TokenizerTables | None:
         return None
     if digest.decode(errors="replace") != hashlib.sha256(content).hexdigest():
         return None
-    return TokenizerTables(*json.loads(content.decode(errors="surrogatepass")))
+    head, _, rest = content.partition(b"\n")
+    fields = json.loads(head)
+    strings = rest.decode(errors="surrogatepass").split(fields["separator"])
+    count = fields["num_tokens"]
+    return TokenizerTables(fields["settings"], strings[:count], fields["scores"], strings[count:])
 
 
 def _store(tables: TokenizerTables, entry: Path) -> None:
-    fields = [tables.settings, tables.tokens, tables.scores, tables.merges]
-    content = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
+    every = "".join(tables.tokens)
+    separator = next(character for character in map(chr, range(0x110000)) if character not in every)
+    fields = {
+        "settings": tables.settings,
+        "scores": tables.scores,
+        "num_tokens": len(tables.tokens),
+        "separator": separator,
+    }
+    strings = separator.join([*tables.tokens, *tables.merges])
+    content = json.dumps(fields).encode() + b"\n" + strings.encode(errors="surrogatepass")
     temporary = ""
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -90,8 +102,13 @@ def _parse(source: bytes, path: Path) -> TokenizerTables:
             vocabulary.items() if isinstance(vocabulary, dict) else ((item[0], i) for i, item in enumerate(vocabulary))
         )
         tokens = _by_id([*pairs, *((token["content"], token["id"]) for token in settings["added_tokens"])])
+        known = set(tokens)
+        joined = [_merge(merge) for merge in merges]
+        for merge in joined:
+            if merge.replace(" ", "") not in known:
+                raise ValueError(f"the merge {merge!r} does not give a token")
         scores = [] if isinstance(vocabulary, dict) else [float(item[1]) for item in vocabulary]
-        return TokenizerTables(settings, tokens, scores, [_merge(merge) for merge in merges])
+        return TokenizerTables(settings, tokens, scores, joined)
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ModelFormatError(f"{path} is not a sound tokenizer.json ({quoted(reason)}); fetch it again") from error

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from paceline.errors import ModelFormatError, ModelNotFoundError, UnsupportedModelError
 from paceline.models.quoting import quoted
 from paceline.models.tokenizer.cache import TokenizerTables, read_tables
 from paceline.models.tokenizer.pipeline import build_model
 from paceline.models.tokenizer.tokenizer import TextModel
-from paceline.models.tokenizer.vocabulary import TokenKind, Vocabulary, byte_of, stop_ids
+from paceline.models.tokenizer.vocabulary import Kinds, TokenKind, Vocabulary, byte_of, stop_ids
 
 _OLD_FILES = ("tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
 _NAMED_SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token")
@@ -56,15 +58,17 @@ def _build(path: Path, tables: TokenizerTables, config: Mapping[str, Any]) -> Fo
     return FolderTokenizer(_vocabulary(path, tables, kinds, config), model, left, right)
 
 
-def _kinds(tables: TokenizerTables, config: Mapping[str, Any]) -> list[int]:
+def _kinds(tables: TokenizerTables, config: Mapping[str, Any]) -> Kinds:
     """Tokens that look like part of a format are, whatever the file says: some models declare the names of their turns
     as ordinary added tokens, and a user who typed one would write a turn."""
-    kinds = [int(TokenKind.NORMAL if token else TokenKind.UNUSED) for token in tables.tokens]
+    kinds = np.full(len(tables.tokens), TokenKind.NORMAL, np.int8)
+    if "" in tables.tokens:
+        kinds[[i for i, token in enumerate(tables.tokens) if not token]] = TokenKind.UNUSED
     model = tables.settings["model"]
     if model.get("byte_fallback"):
-        for token_id, token in enumerate(tables.tokens):
-            if token.startswith("<0x") and byte_of(token) is not None:
-                kinds[token_id] = TokenKind.BYTE
+        kinds[[i for i, token in enumerate(tables.tokens) if token[:3] == "<0x" and byte_of(token) is not None]] = (
+            TokenKind.BYTE
+        )
     for token in tables.settings["added_tokens"]:
         is_control = token.get("special") or _looks_special(token["content"])
         kinds[token["id"]] = TokenKind.CONTROL if is_control else TokenKind.USER_DEFINED
@@ -103,7 +107,7 @@ def _content(token: Any) -> str:
     return name
 
 
-def _vocabulary(path: Path, tables: TokenizerTables, kinds: list[int], config: Mapping[str, Any]) -> Vocabulary:
+def _vocabulary(path: Path, tables: TokenizerTables, kinds: Kinds, config: Mapping[str, Any]) -> Vocabulary:
     before, after = _template(path, tables.settings.get("post_processor"))
     named = {
         "bos": before if before is not None else config.get("bos_token"),

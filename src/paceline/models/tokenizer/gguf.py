@@ -17,7 +17,15 @@ from paceline.models.tokenizer.pretokenizers import PreTokenizer, byte_level_spl
 from paceline.models.tokenizer.sentencepiece import ByteFallback, scored_model
 from paceline.models.tokenizer.tokenizer import TextModel
 from paceline.models.tokenizer.unigram import unigram_model
-from paceline.models.tokenizer.vocabulary import TokenKind, Vocabulary, byte_of, stop_ids
+from paceline.models.tokenizer.vocabulary import (
+    Kinds,
+    TokenKind,
+    Vocabulary,
+    byte_of,
+    ids_of_kind,
+    ordinary_ids,
+    stop_ids,
+)
 
 _KEY = "tokenizer.ggml."
 _STOP_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
@@ -45,28 +53,27 @@ def read_tokenizer(file: GGUFFile) -> tuple[Vocabulary, TextModel]:
 @dataclass(frozen=True, slots=True)
 class _Tables:
     tokens: list[str]
-    kinds: list[int]
+    kinds: Kinds
     ids: Mapping[str, int]
     """The tokens that ordinary text can become."""
-    id_array: NDArray[np.int64]
-    """The same ids in the same order."""
+    ordinary: list[int]
+    """Their ids, ascending."""
 
     @classmethod
     def read(cls, file: GGUFFile) -> "_Tables":
         metadata = file.metadata
         tokens = metadata.strings(_KEY + "tokens")
         key = _KEY + "token_type"
-        kinds = metadata.integers(key) if key in metadata else [int(TokenKind.NORMAL)] * len(tokens)
-        if len(kinds) != len(tokens):
-            raise _malformed(file, f"{len(kinds)} token types for {len(tokens)} tokens")
-        is_ordinary = np.isin(kinds, (TokenKind.NORMAL, TokenKind.USER_DEFINED))
-        id_array = np.flatnonzero(is_ordinary)
-        ordinary = id_array.tolist()
-        ids = {tokens[i]: i for i in ordinary}
+        types = metadata.integers(key) if key in metadata else [int(TokenKind.NORMAL)] * len(tokens)
+        if len(types) != len(tokens):
+            raise _malformed(file, f"{len(types)} token types for {len(tokens)} tokens")
+        kinds = np.array(types).astype(np.int8)
+        ordinary = ids_of_kind(kinds, TokenKind.NORMAL, TokenKind.USER_DEFINED)
+        ids = ordinary_ids(tokens, kinds)
         if len(ids) != len(ordinary):
-            duplicate = next(tokens[i] for i in ordinary if ids[tokens[i]] != i)
+            duplicate = next(tokens[i] for i in ordinary if ids.get(tokens[i]) != i)
             raise _malformed(file, f"token {quoted(duplicate)} is in the vocabulary twice")
-        return cls(tokens, kinds, ids, id_array)
+        return cls(tokens, kinds, ids, ordinary)
 
 
 def _vocabulary(file: GGUFFile, tables: _Tables, adds_bos: bool, adds_eos: bool) -> Vocabulary:
@@ -113,9 +120,13 @@ def _check_merges(file: GGUFFile, merges: list[str], tables: _Tables) -> None:
 
 
 def _scored(file: GGUFFile, tables: _Tables) -> TextModel:
+    scores = _scores(file, tables)
+    is_sorted = bool((np.diff(scores[tables.kinds[tables.ordinary] == TokenKind.NORMAL]) < 0).all())
+    # Then ids rank as scores do, and need no second table. User-defined tokens are cut out before anything is merged.
+    ranks = tables.ids if is_sorted else dict(zip(tables.ids, (-scores).tolist(), strict=True))
     return scored_model(
         tables.ids,
-        dict(zip(tables.ids, (-_scores(file, tables)).tolist(), strict=True)),
+        ranks,
         _fallback(file, tables),
         has_space_prefix=file.metadata.flag(_KEY + "add_space_prefix", True),
     )
@@ -143,7 +154,7 @@ def _scores(file: GGUFFile, tables: _Tables) -> NDArray[np.float32]:
         raise _malformed(file, f"{_KEY}scores should be an array of numbers")
     if len(scores) != len(tables.tokens):
         raise _malformed(file, f"{len(scores)} scores for {len(tables.tokens)} tokens")
-    ordinary: NDArray[np.float32] = scores[tables.id_array].astype(np.float32)
+    ordinary: NDArray[np.float32] = scores[tables.ordinary].astype(np.float32)
     if np.isnan(ordinary).any():
         raise _malformed(file, f"{_KEY}scores are not all numbers")
     return ordinary
@@ -151,7 +162,7 @@ def _scores(file: GGUFFile, tables: _Tables) -> NDArray[np.float32]:
 
 def _fallback(file: GGUFFile, tables: _Tables) -> ByteFallback:
     byte_ids = {}
-    for index in np.flatnonzero(np.equal(tables.kinds, TokenKind.BYTE)).tolist():
+    for index in ids_of_kind(tables.kinds, TokenKind.BYTE):
         byte = byte_of(tables.tokens[index])
         if byte is None:
             raise _malformed(file, f"the byte token {quoted(tables.tokens[index])} is not of the form '<0xHH>'")

@@ -13,7 +13,7 @@ from paceline.models.tokenizer.merging import PairMerger
 from paceline.models.tokenizer.sentencepiece import ByteFallback, run_cutter, sentencepiece_model
 from paceline.models.tokenizer.tokenizer import TextModel
 from paceline.models.tokenizer.unigram import UnigramModel
-from paceline.models.tokenizer.vocabulary import TokenKind, byte_of
+from paceline.models.tokenizer.vocabulary import Kinds, TokenKind, byte_of, ids_of_kind, ordinary_ids
 
 _KEEPING = frozenset(["Sequence", "Split", "Digits", "Punctuation", "ByteLevel", "Metaspace"])  # pre-tokenizers
 _SPACE_DECODERS = frozenset(["Sequence", "Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"])
@@ -22,7 +22,7 @@ _SHRINKING = frozenset(["Sequence", "NFC"])  # normalisers whose effect on a tex
 Split = Callable[[str, bool], Iterable[str]]
 
 
-def build_model(tables: TokenizerTables, kinds: list[int], path: Path, *, swallows_spaces: bool) -> TextModel:
+def build_model(tables: TokenizerTables, kinds: Kinds, path: Path, *, swallows_spaces: bool) -> TextModel:
     """Raises `UnsupportedModelError` for what is not known here, and whatever its content makes it raise."""
     settings = tables.settings
     model = settings["model"]
@@ -31,15 +31,15 @@ def build_model(tables: TokenizerTables, kinds: list[int], path: Path, *, swallo
     if kind not in ("BPE", "Unigram") or odd:
         what = f"with {odd[0]}" if odd else f"of the kind {quoted(kind)}"
         raise UnsupportedModelError(f"{path}: a tokenizer {what} is not supported, only BPE and Unigram are")
-    ordinary = (TokenKind.NORMAL, TokenKind.USER_DEFINED)
-    ids = {token: i for i, token in enumerate(tables.tokens) if kinds[i] in ordinary}
+    ids = ordinary_ids(tables.tokens, kinds)
+    ranks: dict[str, float] = dict(zip(tables.merges, range(len(tables.merges)), strict=True))
     split = _splitter(settings, path)
     decoders = {part["type"] for part in _parts(settings.get("decoder"))}
     if kind == "BPE" and "ByteLevel" in decoders:
         normalisers = {part["type"] for part in _parts(settings.get("normalizer"))}
         return byte_level_model(
             ids,
-            _ranks(tables, ids, path),
+            ranks,
             split,
             keeps_words=bool(model.get("ignore_merges")),
             is_composed="NFC" in normalisers,
@@ -53,7 +53,7 @@ def build_model(tables: TokenizerTables, kinds: list[int], path: Path, *, swallo
             ids, {token: tables.scores[i] for token, i in ids.items() if i < len(tables.scores)}, fallback
         )
     else:
-        encode = PairMerger(ids, _ranks(tables, ids, path), " ", fallback, keeps_words=bool(model.get("ignore_merges")))
+        encode = PairMerger(ids, ranks, " ", fallback, keeps_words=bool(model.get("ignore_merges")))
     cut = run_cutter(ids)
 
     def split_runs(text: str, is_first: bool) -> Iterator[str]:
@@ -112,23 +112,9 @@ def _keeps_text(settings: Mapping[str, Any]) -> bool:
     return all(part["type"] in _KEEPING and part.get("behavior") != "Removed" for part in parts)
 
 
-def _ranks(tables: TokenizerTables, ids: Mapping[str, int], path: Path) -> dict[str, float]:
-    ranks: dict[str, float] = dict(zip(tables.merges, range(len(tables.merges)), strict=True))
-    if all(map(ids.__contains__, (merge.replace(" ", "") for merge in tables.merges))):
-        return ranks
-    tokens = set(tables.tokens)
-    for merge in tables.merges:
-        joined = merge.replace(" ", "")
-        if joined not in tokens:
-            raise ModelFormatError(f"{path}: the merge {quoted(merge)} does not give a token; fetch it again")
-        if joined not in ids:
-            del ranks[merge]  # gives a special token, which ordinary text never does
-    return ranks
-
-
-def _fallback(tables: TokenizerTables, kinds: list[int]) -> ByteFallback:
-    bytes_of = {byte_of(tables.tokens[i]): i for i, kind in enumerate(kinds) if kind == TokenKind.BYTE}
-    unknown = next((i for i, kind in enumerate(kinds) if kind == TokenKind.UNKNOWN), None)
+def _fallback(tables: TokenizerTables, kinds: Kinds) -> ByteFallback:
+    bytes_of = {byte_of(tables.tokens[i]): i for i in ids_of_kind(kinds, TokenKind.BYTE)}
+    unknown = next(iter(ids_of_kind(kinds, TokenKind.UNKNOWN)), None)
     return ByteFallback({byte: i for byte, i in bytes_of.items() if byte is not None}, unknown)
 
 

@@ -45,7 +45,8 @@ class ByteFallback:
 def run_cutter(tokens: Iterable[str]) -> Callable[[str], list[str]]:
     """Cuts a text into runs that no token crosses: before a space, but not between two characters between which some
     token has one. Encoding each run alone gives what encoding the whole text would, and runs are words, which recur."""
-    crossed = set(re.findall(f"([^{SPACE}\0]){SPACE}", "\0".join(tokens)))
+    before_spaces = "\n".join(tokens).split(SPACE)[:-1]
+    crossed = {text[-1] for text in before_spaces if text}  # a line feed too: a token may end, and the next begin so
     inside = re.escape("".join(sorted(crossed)) + SPACE)
     return re.compile(f"(?<=[^{inside}])(?={SPACE})").split
 
@@ -62,16 +63,16 @@ def space_splitter(tokens: Iterable[str], has_space_prefix: bool) -> Callable[[s
 
 
 def scored_model(
-    ids: Mapping[str, int], scores: Mapping[str, float], fallback: ByteFallback, *, has_space_prefix: bool
+    ids: Mapping[str, int], ranks: Mapping[str, float], fallback: ByteFallback, *, has_space_prefix: bool
 ) -> TextModel:
-    """`ids`: the ordinary tokens; `scores`: their negated scores, so that the best come first.
+    """`ids`: the ordinary tokens; `ranks`: lower for a higher score.
 
     Every text between special or user-defined tokens gets its space in front, as in llama.cpp.
     """
     longest = max(map(len, ids), default=1)
     return sentencepiece_model(
         space_splitter(ids, has_space_prefix),
-        PairMerger(ids, scores, "", fallback),
+        PairMerger(ids, ranks, "", fallback),
         fallback,
         has_space_prefix=has_space_prefix,
         max_token_bytes=longest * _UTF8_BYTES if fallback.is_complete else None,
