@@ -67,7 +67,7 @@ class _Tables:
         types = metadata.integers(key) if key in metadata else [int(TokenKind.NORMAL)] * len(tokens)
         if len(types) != len(tokens):
             raise _malformed(file, f"{len(types)} token types for {len(tokens)} tokens")
-        kinds = np.array(types).astype(np.int8)
+        kinds = np.clip(types, 0, 127).astype(np.int8)
         ordinary = ids_of_kind(kinds, TokenKind.NORMAL, TokenKind.USER_DEFINED)
         ids = ordinary_ids(tokens, kinds)
         if len(ids) != len(ordinary):
