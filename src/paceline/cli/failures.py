@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TextIO
 
 import typer
 
@@ -57,11 +57,18 @@ def reported_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def show_ours(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        def show_ours(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
             if issubclass(category, PacelineWarning):
                 complain(str(message))
             else:
-                show(message, category, *place)
+                show(message, category, filename, lineno, file, line)
 
         warnings.simplefilter("once", PacelineWarning)
         warnings.showwarning = show_ours
