@@ -10,6 +10,10 @@ class PacelineError(Exception):
     exit_status = 1
 
 
+class PacelineWarning(UserWarning):
+    """Something works, but perhaps not as intended: the message says what was assumed."""
+
+
 class UsageError(PacelineError):
     """The request itself cannot be served: an option, a prompt or a parameter is out of range."""
 

@@ -3,13 +3,15 @@
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 import typer
 
 from paceline.cli.interrupts import EXIT_INTERRUPTED
-from paceline.errors import PacelineError
+from paceline.errors import PacelineError, PacelineWarning
 
 EXIT_FAILURE = 1
 EXIT_BROKEN_PIPE = 141
@@ -40,13 +42,37 @@ def complain(message: str) -> None:
 def exit_status(program: Callable[[], object], *, debug: bool) -> int:
     """Run the whole program. Its own exit, and whatever its commands do not catch, become an exit status."""
     try:
-        with reported_failures(debug):
+        with reported_warnings(), reported_failures(debug):
             program()
     except typer.Exit as end:
         return end.exit_code
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
+
+
+@contextmanager
+def reported_warnings() -> Iterator[None]:
+    """Show this package's warnings as lines like its failures, each once; others as Python does."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_ours(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, PacelineWarning):
+                complain(str(message))
+            else:
+                show(message, category, filename, lineno, file, line)
+
+        warnings.simplefilter("once", PacelineWarning)
+        warnings.showwarning = show_ours
+        yield
 
 
 @contextmanager

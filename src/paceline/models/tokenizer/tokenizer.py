@@ -1,29 +1,41 @@
-"""Byte-level BPE tokenisation from a GGUF's own vocabulary and merges, on the `tokenizers` library.
+"""Text to token ids and back, for every kind of vocabulary.
 
 Text is ordinary unless the caller says otherwise: `<|im_end|>` typed by a user becomes the tokens of its characters,
-never the end-of-turn token. Knows nothing of chat templates.
+never the end-of-turn token. Knows neither files nor chat templates.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from paceline.errors import ModelFormatError, UnsupportedModelError, UsageError
-from paceline.models.gguf.file import GGUFFile
-from paceline.models.quoting import quoted
+from paceline.errors import UsageError
+from paceline.models.tokenizer.literals import Literals
+from paceline.models.tokenizer.vocabulary import TokenKind, Vocabulary, filler_ids
 
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4  # GGUF token types
-_STOP_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
-# fmt: off
-_STOP_TOKENS = frozenset([  # end a turn in one format or another, whatever the file's keys say
-    "<|endoftext|>", "<|im_end|>", "<|end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|return|>", "<|call|>",
-    "<end_of_turn>", "<end_of_utterance>", "<EOT>", "_<EOT>",
-])
-# fmt: on
+if TYPE_CHECKING:
+    from paceline.models.gguf.file import GGUFFile
 
 Pieces = Sequence[str | int]
 """Ordinary text, and the ids of the special tokens between."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextModel:
+    """How ordinary text becomes ids, and an ordinary token bytes."""
+
+    split: Callable[[str, bool], Iterable[str]]
+    """Text to words, normalised; the flag says that nothing stands before the text."""
+    encode_word: Callable[[str], Sequence[int]]
+    spell: Callable[[str], bytes]
+    """The bytes that an ordinary token stands for."""
+    has_space_prefix: bool = False
+    """Encoding puts a space before the text, which decoding takes away again."""
+    max_token_bytes: int | None = None
+    """The most bytes of a text that one token can stand for; None where there is no bound."""
+    dropped_bytes: bytes = b""
+    """The bytes of a text that no token stands for."""
 
 
 class Tokenizer:
@@ -31,109 +43,120 @@ class Tokenizer:
 
     def __init__(
         self,
-        tokens: list[str],
-        token_types: list[int],
-        encode_ordinary: Callable[[str], list[int]],
+        vocabulary: Vocabulary,
+        model: TextModel,
         *,
-        bos_id: int | None = None,
-        eos_id: int | None = None,
-        add_bos: bool = False,
-        stop_ids: Iterable[int] = (),
+        left_strip: Collection[int] = (),
+        right_strip: Collection[int] = (),
     ) -> None:
-        """`encode_ordinary` turns text without any special or user-defined token into ids."""
-        self.vocab_size = len(tokens)
-        self.bos_id = bos_id
-        self.eos_id = eos_id
-        self.add_bos = add_bos
-        self.stop_ids = frozenset(stop_ids)
-        special = {tokens[i]: i for i, kind in enumerate(token_types) if kind in (_UNKNOWN, _CONTROL) and tokens[i]}
-        defined = {tokens[i]: i for i, kind in enumerate(token_types) if kind == _USER_DEFINED and tokens[i]}
+        """`left_strip`, `right_strip`: tokens found by name that swallow the white space before or after them."""
+        self.vocab_size = len(vocabulary.tokens)
+        self.bos_id = vocabulary.bos_id
+        self.eos_id = vocabulary.eos_id
+        self.add_bos = vocabulary.add_bos
+        self.add_eos = vocabulary.add_eos
+        self.stop_ids = vocabulary.stop_ids
+        self.has_space_prefix = model.has_space_prefix
+        special = vocabulary.of_kind(TokenKind.UNKNOWN, TokenKind.CONTROL)
+        defined = vocabulary.of_kind(TokenKind.USER_DEFINED)
         self.special_tokens: Mapping[str, int] = MappingProxyType(special)
-        self._tokens = tokens
-        self._encode_ordinary = encode_ordinary
+        self.unproducible_ids = filler_ids(vocabulary.tokens, vocabulary.kinds)
+        """Ids that only fill the vocabulary up: sampling must leave them out."""
+        self._vocabulary = vocabulary
+        self._model = model
         self._special_ids = frozenset(special.values())
-        self._literal = {**defined, **special}
-        self._literal_ids = frozenset(self._literal.values())
-        self._special_pattern = _any_of(special)
-        self._defined_pattern = _any_of(defined)
-        self._byte_of = {character: byte for byte, character in enumerate(_byte_alphabet())}
+        self._literal_ids = self._special_ids.union(defined.values())
+        self._special = Literals(special, left=left_strip, right=right_strip)
+        self._defined = Literals(defined, left=left_strip, right=right_strip)
+        self._longest_defined = max((len(name.encode()) for name in defined), default=0)
 
     @classmethod
-    def from_gguf(cls, file: GGUFFile) -> Self:
+    def from_gguf(cls, file: "GGUFFile") -> Self:
         """Build from the file's metadata.
 
-        Raises `UnsupportedModelError` for another kind of tokenizer and `ModelFormatError` for contradictory tables.
+        Raises `UnsupportedModelError` for a kind of tokenizer that is not known and `ModelFormatError` for
+        contradictory tables; warns with `PacelineWarning` where a setting has to be guessed.
         """
-        metadata = file.metadata
-        _check_kind(file)
-        tokens = metadata.strings("tokenizer.ggml.tokens")
-        has_types = "tokenizer.ggml.token_type" in metadata
-        token_types = metadata.integers("tokenizer.ggml.token_type") if has_types else [_NORMAL] * len(tokens)
-        if len(token_types) != len(tokens):
-            raise _malformed(file, f"{len(token_types)} token types for {len(tokens)} tokens")
-        bos_id = _token_id(file, "bos_token_id", len(tokens))
-        add_bos = metadata.flag("tokenizer.ggml.add_bos_token", False)
-        if add_bos and bos_id is None:
-            raise _malformed(file, "add_bos_token is set, but there is no bos_token_id")
-        stop_ids = {i for key in _STOP_KEYS if (i := _token_id(file, key, len(tokens))) is not None}
-        return cls(
-            tokens,
-            token_types,
-            _build_bpe(file, tokens),
-            bos_id=bos_id,
-            eos_id=_token_id(file, "eos_token_id", len(tokens)),
-            add_bos=add_bos,
-            stop_ids=stop_ids
-            | {i for i, kind in enumerate(token_types) if kind != _NORMAL and tokens[i] in _STOP_TOKENS},
-        )
+        from paceline.models.tokenizer.gguf import read_tokenizer
+
+        return cls(*read_tokenizer(file))
+
+    @classmethod
+    def from_folder(cls, path: Path) -> Self:
+        """Build from a Hugging Face folder: tokenizer.json and the settings beside it.
+
+        Raises `ModelNotFoundError`, `UnsupportedModelError` or `ModelFormatError`.
+        """
+        from paceline.models.tokenizer.folder import read_folder
+
+        parts = read_folder(path)
+        return cls(parts.vocabulary, parts.model, left_strip=parts.left_strip, right_strip=parts.right_strip)
 
     def encode(self, text: str, *, allow_special: bool = False) -> list[int]:
-        """The ids of a whole prompt; the model's BOS token is put first where its file asks for one.
+        """The ids of a whole prompt, with the BOS token before and the EOS token behind it where the model asks for it.
 
         With `allow_special`, names of special tokens in the text become those tokens: for trusted text only. Bytes for
         which the vocabulary has no token are left out, as every tokenizer over such a file does: SmolLM2's lacks a few.
         Raises `UsageError` for text with lone surrogates, which no UTF-8 can hold.
         """
-        return self.encode_pieces(self.split_special(text) if allow_special else [text])
+        ids = self.encode_pieces(self.split_special(text) if allow_special else [text])
+        if self.add_eos and self.eos_id is not None and ids[-1:] != [self.eos_id]:
+            ids.append(self.eos_id)
+        return ids
 
     def split_special(self, text: str) -> Pieces:
         """Cut text at the names of special tokens, the longest first where several begin at one place."""
-        return list(_split(text, self._special_pattern, self.special_tokens))
+        return list(self._special.split(text))
 
     def encode_pieces(self, pieces: Pieces) -> list[int]:
-        """Like `encode`, where the caller has decided already which parts are special tokens."""
+        """Like `encode`, where the caller has decided already which parts are special tokens; they are to be continued,
+        so no EOS token is added."""
         ids: list[int] = []
-        for piece in pieces:
+        for index, piece in enumerate(pieces):
             if isinstance(piece, int):
                 ids.append(piece)
             else:
-                ids += self._encode_text(piece)
+                ids += self._encode_text(piece, index == 0)
         if self.add_bos and self.bos_id is not None and ids[:1] != [self.bos_id]:
             ids.insert(0, self.bos_id)  # once: a template may have written it already
         return ids
 
-    def decode(self, ids: Iterable[int], *, skip_special: bool = True) -> str:
-        """Text of the ids. Bytes that are no valid UTF-8 become U+FFFD; special tokens are left out by default."""
+    def min_num_tokens(self, text: str) -> int:
+        """A lower bound of `len(encode(text))`, at the cost of a look at the text's length: no token is longer than the
+        longest. For refusing what cannot fit before it is encoded."""
+        if self._model.max_token_bytes is None:
+            return 0
+        size = len(text.encode(errors="surrogatepass").translate(None, self._model.dropped_bytes))
+        return -(-size // max(self._model.max_token_bytes, self._longest_defined))
+
+    def decode(self, ids: Iterable[int], *, skip_special: bool = True, is_continuation: bool = False) -> str:
+        """Text of the ids. Bytes that are no valid UTF-8 become U+FFFD; special tokens are left out by default.
+
+        The space that a SentencePiece vocabulary puts before a text is left out too, unless the ids continue another
+        text: there it is a space between words.
+        """
         skipped = self._special_ids if skip_special else frozenset()
-        return b"".join(self.token_bytes(i) for i in ids if i not in skipped).decode(errors="replace")
+        text = b"".join(self.token_bytes(i) for i in ids if i not in skipped)
+        if self.has_space_prefix and not is_continuation:
+            text = text.removeprefix(b" ")
+        return text.decode(errors="replace")
 
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes that a token stands for: its name for special tokens; perhaps part of a character for others."""
         if not 0 <= token_id < self.vocab_size:
             raise UsageError(f"token id {token_id} is outside of the vocabulary, 0 to {self.vocab_size - 1}")
-        token = self._tokens[token_id]
+        token = self._vocabulary.tokens[token_id]
         if token_id in self._literal_ids:
             return token.encode()
-        try:
-            return bytes([self._byte_of[character] for character in token])
-        except KeyError:  # not of the byte alphabet: the token is its own text
-            return token.encode()
+        if self._vocabulary.kinds[token_id] == TokenKind.BYTE:
+            return bytes([int(token[1:-1], 16)])
+        return self._model.spell(token)
 
     def is_special(self, token_id: int) -> bool:
         """True for control tokens, which are part of the format and not of the text."""
         return token_id in self._special_ids
 
-    def _encode_text(self, text: str) -> list[int]:
+    def _encode_text(self, text: str, is_first: bool) -> list[int]:
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -142,83 +165,12 @@ class Tokenizer:
                 "give valid Unicode text"
             ) from None
         ids: list[int] = []
-        for piece in _split(text, self._defined_pattern, self._literal):
-            ids += [piece] if isinstance(piece, int) else self._encode_ordinary(piece)
+        model = self._model
+        for piece in self._defined.split(text):
+            if isinstance(piece, int):
+                ids.append(piece)
+            else:
+                for word in model.split(piece, is_first):
+                    ids += model.encode_word(word)
+            is_first = False
         return ids
-
-
-def _byte_alphabet() -> list[str]:
-    """The character that stands for each byte in byte-level vocabularies: itself where it is printable in Latin-1,
-    else the next free one from U+0100 on."""
-    printable = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
-    others = [byte for byte in range(256) if byte not in printable]
-    stand_ins = {byte: chr(256 + index) for index, byte in enumerate(others)}
-    return [stand_ins.get(byte, chr(byte)) for byte in range(256)]
-
-
-def _any_of(names: Iterable[str]) -> re.Pattern[str] | None:
-    longest_first = sorted(names, key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
-
-
-def _split(text: str, pattern: re.Pattern[str] | None, ids: Mapping[str, int]) -> Iterator[str | int]:
-    start = 0
-    for match in pattern.finditer(text) if pattern else ():
-        if match.start() > start:
-            yield text[start : match.start()]
-        yield ids[match[0]]
-        start = match.end()
-    if start < len(text):
-        yield text[start:]
-
-
-def _malformed(file: GGUFFile, what: str) -> ModelFormatError:
-    return ModelFormatError(f"{file.path}: {what}; fetch or convert it again, or choose another model")
-
-
-def _unsupported(file: GGUFFile, what: str) -> UnsupportedModelError:
-    return UnsupportedModelError(f"{file.path}: {what}; choose another model")
-
-
-def _check_kind(file: GGUFFile) -> None:
-    kind = file.metadata.string("tokenizer.ggml.model")
-    if kind != "gpt2":
-        raise _unsupported(file, f"tokenizer {quoted(kind)} is not supported, only byte-level BPE ('gpt2') is")
-    pre = file.metadata.string("tokenizer.ggml.pre", "default")
-    if pre != "smollm":
-        raise _unsupported(file, f"pre-tokenizer {quoted(pre)} is not supported, only 'smollm' is")
-
-
-def _token_id(file: GGUFFile, key: str, vocab_size: int) -> int | None:
-    full_key = f"tokenizer.ggml.{key}"
-    if full_key not in file.metadata:
-        return None
-    token_id = file.metadata.integer(full_key)
-    if not 0 <= token_id < vocab_size:
-        raise _malformed(file, f"{full_key} is {token_id}, outside of the {vocab_size} tokens")
-    return token_id
-
-
-def _build_bpe(file: GGUFFile, tokens: list[str]) -> Callable[[str], list[int]]:
-    import tokenizers  # here, not above: a help text must not wait for it
-
-    vocabulary = {token: index for index, token in enumerate(tokens)}
-    if len(vocabulary) != len(tokens):
-        duplicate = next(token for index, token in enumerate(tokens) if vocabulary[token] != index)
-        raise _malformed(file, f"token {quoted(duplicate)} is in the vocabulary twice")
-    key = "tokenizer.ggml.merges"
-    merges = file.metadata.strings(key) if key in file.metadata else []
-    pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
-    try:
-        bpe = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, pairs))
-    except Exception as error:  # the library raises nothing narrower where a merge does not join two tokens to a third
-        raise _malformed(file, f"{key} do not fit the vocabulary: {quoted(error)}") from error
-    digits = tokenizers.pre_tokenizers.Digits(individual_digits=True)
-    words = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    bpe.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([digits, words])
-
-    def encode(text: str) -> list[int]:
-        ids: list[int] = bpe.encode(text, add_special_tokens=False).ids
-        return ids
-
-    return encode
