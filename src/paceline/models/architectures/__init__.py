@@ -1,6 +1,6 @@
 """Architectures: which there are, their tensors, and their numbers from each kind of file."""
 
-from paceline.models.architectures.base import Architecture, layer_shapes, role_shapes, windowed_layers
+from paceline.models.architectures.base import Architecture, layer_shapes, role_shapes
 from paceline.models.architectures.gguf_config import read_config, tensor_name
 from paceline.models.architectures.registry import (
     ARCHITECTURES,
@@ -19,5 +19,4 @@ __all__ = [
     "refusal",
     "role_shapes",
     "tensor_name",
-    "windowed_layers",
 ]
