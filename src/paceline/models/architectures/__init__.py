@@ -5,7 +5,6 @@ from paceline.models.architectures.gguf_config import read_config, tensor_name
 from paceline.models.architectures.registry import (
     ARCHITECTURES,
     architecture_named,
-    architecture_of_hf_type,
     refusal,
 )
 
@@ -13,7 +12,6 @@ __all__ = [
     "ARCHITECTURES",
     "Architecture",
     "architecture_named",
-    "architecture_of_hf_type",
     "layer_shapes",
     "read_config",
     "refusal",

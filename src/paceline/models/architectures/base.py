@@ -20,8 +20,6 @@ class Architecture:
 
     name: str
     """As GGUF files have it."""
-    hf_types: tuple[str, ...]
-    """The `model_type` of Hugging Face configurations that describe it."""
     is_rope_split: bool = True
     """In GGUF files. Hugging Face folders hold the split order for all of these."""
     has_qkv_bias: bool = False
