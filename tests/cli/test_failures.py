@@ -3,12 +3,16 @@
 import json
 import os
 import resource
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from gguf_files import write_tiny_llama
+
+from paceline.cli.failures import exit_status
+from paceline.errors import PacelineWarning
 
 Invoke = Callable[..., Any]  # see conftest.py
 LOADING = [("generate", "hi"), ("chat",), ("profile",), ("demo",)]
@@ -250,3 +254,14 @@ def test_what_nobody_expected(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("paceline.cli.models.models", fail)
     check_line(invoke("models"), 1, "unexpected ZeroDivisionError: one over zero", "--debug")
+
+
+def test_warnings_of_the_package_are_lines_shown_once(capfd: pytest.CaptureFixture[str]) -> None:
+    def program() -> None:
+        for _ in range(2):
+            warnings.warn("model.gguf: something\nis assumed", PacelineWarning, stacklevel=1)
+        with pytest.raises(DeprecationWarning, match="another"):
+            warnings.warn("another", DeprecationWarning, stacklevel=1)
+
+    assert exit_status(program, debug=False) == 0
+    assert capfd.readouterr().err == "paceline: model.gguf: something is assumed\n"

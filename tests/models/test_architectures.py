@@ -11,7 +11,7 @@ from gguf_files import write_tiny_model
 
 from paceline.errors import PacelineError, UnsupportedModelError
 from paceline.models import LayerConfig, ModelConfig, Rope, TensorRole, TensorType, open_model
-from paceline.models.architectures import ARCHITECTURES, architecture_of_hf_type, refusal
+from paceline.models.architectures import refusal
 from paceline.models.architectures.rope import divided_rope, linear_rope, llama3_rope, plain_rope, yarn_rope
 
 
@@ -201,10 +201,3 @@ def test_a_missing_part_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"qwen2", b"qwen3"))
     with pytest.raises(PacelineError, match=r"'blk\.0\.attn_q_norm\.weight' is missing"), open_model(path):
         pass
-
-
-def test_hugging_face_types_lead_to_architectures() -> None:
-    for architecture in ARCHITECTURES:
-        for model_type in architecture.hf_types:
-            assert architecture_of_hf_type(model_type) is architecture
-    assert architecture_of_hf_type("mixtral") is None

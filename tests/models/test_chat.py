@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from gguf_files import CHAT_TEMPLATE
 from hypothesis import assume, example, given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from paceline.errors import ModelFormatError, UsageError
 from paceline.models import ChatTemplate, GGUFFile, Message, Tokenizer, encode_chat
+from paceline.models.tokenizer import TextModel, Vocabulary
 
 NAMES = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 SHARDS = ["<", "<|", "<|im_", "<|im_end|", "|im_end|>", "end|>", "|>", ">", "im_end", "e", "|", " ", "\n", "\U000f0000"]
@@ -95,14 +97,16 @@ def test_the_generation_prompt_is_optional(tokenizer: Tokenizer) -> None:
 
 
 def test_beginning_of_sequence_is_not_doubled() -> None:
-    bos_first = Tokenizer(["<s>", "h"], [3, 1], lambda text: [1] * len(text), bos_id=0, add_bos=True)
+    vocabulary = Vocabulary(["<s>", "h"], np.array([3, 1], np.int8), bos_id=0, add_bos=True)
+    bos_first = Tokenizer(vocabulary, TextModel(lambda text, _: text, lambda _: [1], str.encode))
     for source in ("{{ messages[0].content }}", "<s>{{ messages[0].content }}"):
         assert encode_chat(bos_first, ChatTemplate(source), users("h")) == [0, 1]
 
 
 def test_a_special_token_of_one_character_is_kept_out_too() -> None:
-    letters = ["#", "a"]
-    tokenizer = Tokenizer([*letters, "#plain"], [3, 1, 1], lambda text: [1 if c == "a" else 2 for c in text])
+    vocabulary = Vocabulary(["#", "a", "#plain"], np.array([3, 1, 1], np.int8))
+    model = TextModel(lambda text, _: text, lambda letter: [1 if letter == "a" else 2], str.encode)
+    tokenizer = Tokenizer(vocabulary, model)
     assert encode_chat(tokenizer, ChatTemplate("#{{ messages[0].content }}#"), users("a#a")) == [0, 1, 2, 1, 0]
 
 

@@ -194,6 +194,26 @@ def test_stops_come_from_all_files(tmp_path: Path) -> None:
     assert Tokenizer.from_folder(folder).stop_ids == {2, 8, size + 4}
 
 
+def test_tokens_that_only_the_settings_name(tmp_path: Path) -> None:
+    content = byte_level()
+    size = len(content["model"]["vocab"])
+    extra = {str(size + 4): {"content": "<late>", "special": True}, str(size): {"content": "<|begin|>"}}
+    folder = write_folder(tmp_path / "model", content, tokenizer_config={"added_tokens_decoder": extra})
+    tokenizer = Tokenizer.from_folder(folder)
+    assert tokenizer.special_tokens["<late>"] == size + 4
+    assert tokenizer.unproducible_ids == {size + 3}
+    extra[str(1 << 40)] = {"content": "<far>"}
+    write_folder(folder, content, tokenizer_config={"added_tokens_decoder": extra})
+    with pytest.raises(ModelFormatError, match="<far>"):
+        Tokenizer.from_folder(folder)
+
+
+def test_the_bound_is_of_use(tmp_path: Path) -> None:
+    for kind, make in KINDS.items():
+        tokenizer = Tokenizer.from_folder(write_folder(tmp_path / kind, make()))
+        assert tokenizer.min_num_tokens("x" * 100_000) > 1000
+
+
 def test_names_that_look_special_are(tmp_path: Path) -> None:
     content = byte_level()
     size = len(content["model"]["vocab"])

@@ -128,10 +128,14 @@ def test_architectures_equal_numpy(tmp_path: Path, variant: str, tensor_type: st
         assert relative_error(scores.hidden[:, layer], hidden[layer][21:]) < tolerance
 
 
-@pytest.mark.parametrize("variant", ["llama", *VARIANTS])
+# A window of 3 hides the first nodes of a branch from the last ones; of 1, everything but the row itself.
+TREE_VARIANTS = {"llama": {}, "narrow": {"sliding_window": 3}, "narrowest": {"sliding_window": 1}, **VARIANTS}
+
+
+@pytest.mark.parametrize("variant", TREE_VARIANTS)
 def test_tree_sees_ancestors_only(tmp_path: Path, variant: str) -> None:
     """A tree against NumPy with an explicit mask: siblings share a position and do not see each other."""
-    tensors = write_tiny_model(tmp_path / "m.gguf", tensor_type="F32", **VARIANTS.get(variant, {}))
+    tensors = write_tiny_model(tmp_path / "m.gguf", tensor_type="F32", **TREE_VARIANTS[variant])
     with open_model(tmp_path / "m.gguf") as model:
         runtime = NativeRuntime.load(model, NativeOptions(num_threads=2))
     run, tree, parents = TOKENS * 2, TOKENS[:8], (39, 39, 40, 41, 41, 43, 45, 46)

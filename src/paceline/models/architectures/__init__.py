@@ -1,11 +1,10 @@
 """Architectures: which there are, their tensors, and their numbers from each kind of file."""
 
-from paceline.models.architectures.base import Architecture, layer_shapes, role_shapes, windowed_layers
+from paceline.models.architectures.base import Architecture, layer_shapes, role_shapes
 from paceline.models.architectures.gguf_config import read_config, tensor_name
 from paceline.models.architectures.registry import (
     ARCHITECTURES,
     architecture_named,
-    architecture_of_hf_type,
     refusal,
 )
 
@@ -13,11 +12,9 @@ __all__ = [
     "ARCHITECTURES",
     "Architecture",
     "architecture_named",
-    "architecture_of_hf_type",
     "layer_shapes",
     "read_config",
     "refusal",
     "role_shapes",
     "tensor_name",
-    "windowed_layers",
 ]

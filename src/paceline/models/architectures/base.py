@@ -20,8 +20,6 @@ class Architecture:
 
     name: str
     """As GGUF files have it."""
-    hf_types: tuple[str, ...]
-    """The `model_type` of Hugging Face configurations that describe it."""
     is_rope_split: bool = True
     """In GGUF files. Hugging Face folders hold the split order for all of these."""
     has_qkv_bias: bool = False
@@ -71,14 +69,3 @@ def layer_shapes(config: ModelConfig) -> Mapping[str, Shape]:
     if config.has_post_norms:
         shapes |= {"post_attn_norm": (hidden,), "post_ffn_norm": (hidden,)}
     return shapes
-
-
-def windowed_layers(architecture: Architecture, num_layers: int, period: int) -> tuple[bool, ...]:
-    """For each layer whether a window binds it; of `period` alternating layers the last one is free."""
-    match architecture.windows:
-        case "none":
-            return (False,) * num_layers
-        case "all":
-            return (True,) * num_layers
-        case "alternating":
-            return tuple((layer + 1) % period != 0 for layer in range(num_layers))

@@ -5,7 +5,7 @@ What this module lets through, a runtime can load without a second look.
 
 from dataclasses import dataclass
 
-from paceline.models.architectures.base import Architecture, role_shapes, windowed_layers
+from paceline.models.architectures.base import Architecture, role_shapes
 from paceline.models.architectures.gguf_rope import ROPE_DIVISORS, read_ropes
 from paceline.models.architectures.gguf_settings import GGUFSettings
 from paceline.models.architectures.registry import architecture_named, refusal
@@ -182,16 +182,16 @@ def _make_config(settings: GGUFSettings, architecture: Architecture, sizes: _Siz
 
 
 def _read_layers(settings: GGUFSettings, architecture: Architecture, num_layers: int) -> tuple[LayerConfig, ...]:
-    has_rope_of_its_own = architecture.windows == "alternating"
-    if not has_rope_of_its_own and settings.count("attention.sliding_window") == 0:
+    key = "attention.sliding_window"
+    if architecture.windows == "alternating":
+        period = settings.size("attention.sliding_window_pattern", _GEMMA3_PERIOD)
+        local = LayerConfig(settings.size(key), rope=1)
+        return tuple(LayerConfig() if (layer + 1) % period == 0 else local for layer in range(num_layers))
+    if settings.count(key) == 0:
         return (LayerConfig(),) * num_layers
     if architecture.windows == "none":
         raise settings.unsupported(f"sliding-window attention is not supported for {architecture.name!r}")
-    windowed = LayerConfig(settings.size("attention.sliding_window"), int(has_rope_of_its_own))
-    period = settings.size("attention.sliding_window_pattern", _GEMMA3_PERIOD) if has_rope_of_its_own else 1
-    return tuple(
-        windowed if is_windowed else LayerConfig() for is_windowed in windowed_layers(architecture, num_layers, period)
-    )
+    return (LayerConfig(settings.size(key)),) * num_layers  # Mistral; llama.cpp ignores the key in such files
 
 
 def _attention_scale(architecture: Architecture, sizes: _Sizes) -> float:

@@ -6,12 +6,11 @@ from paceline.models.architectures.base import Architecture
 from paceline.models.quoting import quoted
 
 ARCHITECTURES = (
-    Architecture("llama", ("llama", "mistral"), is_rope_split=False, windows="all"),
-    Architecture("qwen2", ("qwen2",), has_qkv_bias=True),
-    Architecture("qwen3", ("qwen3",), has_qk_norm=True),
+    Architecture("llama", is_rope_split=False, windows="all"),
+    Architecture("qwen2", has_qkv_bias=True),
+    Architecture("qwen3", has_qk_norm=True),
     Architecture(
         "gemma3",
-        ("gemma3_text",),
         has_qk_norm=True,
         has_post_norms=True,
         has_embedding_scale=True,
@@ -20,7 +19,7 @@ ARCHITECTURES = (
     ),
 )
 
-# What is in a name, the most telling first; both of GGUF architectures and of Hugging Face model types.
+# What is in a name, the most telling first.
 _KINDS = {
     r"bert|embedding|llama-embed": "embedding models",
     r"clip|vl|mllama|chameleon|siglip|ocr|paligemma": "vision models",
@@ -38,13 +37,8 @@ def architecture_named(name: str) -> Architecture | None:
     return next((known for known in ARCHITECTURES if known.name == name), None)
 
 
-def architecture_of_hf_type(model_type: str) -> Architecture | None:
-    """The architecture of a Hugging Face configuration's `model_type`, if it runs."""
-    return next((known for known in ARCHITECTURES if model_type in known.hf_types), None)
-
-
 def refusal(name: str) -> str:
-    """Why an architecture or model type that is not in the registry does not run, and which ones do."""
+    """Why an architecture that is not in the registry does not run, and which ones do."""
     kind = next((kind for pattern, kind in _KINDS.items() if re.search(pattern, name.lower())), None)
     reason = f" ({kind} are not)" if kind is not None else ""
     supported = ", ".join(sorted(known.name for known in ARCHITECTURES))

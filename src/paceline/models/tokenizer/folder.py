@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from paceline.models.tokenizer.tokenizer import TextModel
 from paceline.models.tokenizer.vocabulary import Kinds, TokenKind, Vocabulary, byte_of, stop_ids
 
 _OLD_FILES = ("tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
+_MAX_HOLES = 1 << 16  # ids without a token between two that have one
 _NAMED_SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token", "mask_token")
 
 
@@ -40,7 +41,7 @@ def read_folder(path: Path) -> FolderTokenizer:
         raise ModelNotFoundError(f"cannot read {file}: {error.strerror}; make it readable") from error
     config = {**_settings(path / "special_tokens_map.json"), **_settings(path / "tokenizer_config.json")}
     try:
-        return _build(path, tables, config)
+        return _build(path, _with_added(tables, config), config)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ModelFormatError(f"{file} is not a sound tokenizer.json ({quoted(reason)}); fetch it again") from error
@@ -56,6 +57,23 @@ def _build(path: Path, tables: TokenizerTables, config: Mapping[str, Any]) -> Fo
     left, right = (frozenset(token["id"] for token in added if token.get(side)) for side in ("lstrip", "rstrip"))
     model = build_model(tables, kinds, path, swallows_spaces=bool(left or right))
     return FolderTokenizer(_vocabulary(path, tables, kinds, config), model, left, right)
+
+
+def _with_added(tables: TokenizerTables, config: Mapping[str, Any]) -> TokenizerTables:
+    """The tables with the tokens that only tokenizer_config.json names."""
+    known = tables.settings["added_tokens"]
+    names = {token["content"] for token in known}
+    found = [{**token, "id": int(key)} for key, token in config.get("added_tokens_decoder", {}).items()]
+    found = [token for token in found if token["content"] not in names]
+    if not found:
+        return tables
+    tokens = list(tables.tokens)
+    for token in sorted(found, key=lambda token: token["id"]):
+        if not 0 <= token["id"] < len(tokens) + _MAX_HOLES:
+            raise ValueError(f"the added token {token['content']!r} has the id {token['id']}")
+        tokens += [""] * (token["id"] + 1 - len(tokens))
+        tokens[token["id"]] = token["content"]
+    return replace(tables, settings={**tables.settings, "added_tokens": [*known, *found]}, tokens=tokens)
 
 
 def _kinds(tables: TokenizerTables, config: Mapping[str, Any]) -> Kinds:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Collection, Iterator, Mapping
 
+_SPACES = re.compile(r"\s*")
+
 
 class Literals:
     """Finds names in text: the first one, and of several that begin at one place the longest.
@@ -46,6 +48,11 @@ class Literals:
                 if token_id is not None:
                     position = begin + size
                     if token_id in self._right:
-                        position += len(text) - position - len(text[position:].lstrip())
+                        position = _after_spaces(text, position)
                     yield begin, position, token_id
                     break
+
+
+def _after_spaces(text: str, position: int) -> int:
+    match = _SPACES.match(text, position)
+    return match.end() if match else position

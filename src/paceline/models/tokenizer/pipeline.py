@@ -60,7 +60,14 @@ def build_model(tables: TokenizerTables, kinds: Kinds, path: Path, *, swallows_s
         for word in split(text, is_first):
             yield from cut(word)
 
-    return sentencepiece_model(split_runs, encode, fallback, has_space_prefix=_strips_space(settings["decoder"]))
+    return sentencepiece_model(
+        ids,
+        split_runs,
+        encode,
+        fallback,
+        has_space_prefix=_strips_space(settings["decoder"]),
+        has_bound=not swallows_spaces and _only_marks_spaces(settings) and _keeps_text(settings),
+    )
 
 
 def _parts(component: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
@@ -116,6 +123,14 @@ def _fallback(tables: TokenizerTables, kinds: Kinds) -> ByteFallback:
     bytes_of = {byte_of(tables.tokens[i]): i for i in ids_of_kind(kinds, TokenKind.BYTE)}
     unknown = next(iter(ids_of_kind(kinds, TokenKind.UNKNOWN)), None)
     return ByteFallback({byte: i for byte, i in bytes_of.items() if byte is not None}, unknown)
+
+
+def _only_marks_spaces(settings: Mapping[str, Any]) -> bool:
+    """True where no normaliser takes a character away."""
+    return all(
+        part["type"] in ("Sequence", "Prepend") or (part["type"] == "Replace" and part["pattern"] == {"String": " "})
+        for part in _parts(settings.get("normalizer"))
+    )
 
 
 def _strips_space(decoder: Mapping[str, Any]) -> bool:

@@ -69,29 +69,29 @@ def scored_model(
 
     Every text between special or user-defined tokens gets its space in front, as in llama.cpp.
     """
-    longest = max(map(len, ids), default=1)
-    return sentencepiece_model(
-        space_splitter(ids, has_space_prefix),
-        PairMerger(ids, ranks, "", fallback),
-        fallback,
-        has_space_prefix=has_space_prefix,
-        max_token_bytes=longest * _UTF8_BYTES if fallback.is_complete else None,
-    )
+    split = space_splitter(ids, has_space_prefix)
+    merge = PairMerger(ids, ranks, "", fallback)
+    return sentencepiece_model(ids, split, merge, fallback, has_space_prefix=has_space_prefix)
 
 
 def sentencepiece_model(
+    ids: Iterable[str],
     split: Callable[[str, bool], Iterable[str]],
     encode_word: Callable[[str], Sequence[int]],
     fallback: ByteFallback,
     *,
     has_space_prefix: bool,
-    max_token_bytes: int | None = None,
+    has_bound: bool = True,
 ) -> TextModel:
-    """A model whose tokens are characters, with U+2581 for spaces, whatever way it finds them in a word."""
+    """A model whose tokens are characters, with U+2581 for spaces, whatever way it finds them in a word.
+
+    `ids`: the ordinary tokens. `has_bound` is false where `split` may leave out any part of a text.
+    """
+    longest = max(map(len, ids), default=1) * _UTF8_BYTES
     return TextModel(
         split,
         encode_word if fallback.is_complete else fallback.fusing(encode_word),
         spell_spaces,
         has_space_prefix=has_space_prefix,
-        max_token_bytes=max_token_bytes,
+        max_token_bytes=longest if has_bound and fallback.is_complete else None,
     )

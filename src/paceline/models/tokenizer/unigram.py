@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from paceline.errors import ModelFormatError
-from paceline.models.tokenizer.sentencepiece import ByteFallback, space_splitter, spell_spaces
+from paceline.models.tokenizer.sentencepiece import ByteFallback, sentencepiece_model, space_splitter
 from paceline.models.tokenizer.tokenizer import TextModel
 
 _UNKNOWN_PENALTY = 10.0  # below the least probable token
@@ -38,8 +38,9 @@ def unigram_model(
             text = " ".join(filter(None, text.split(" ")))
         return cut(text, is_first) if text else ()
 
-    encode = fallback.fusing(UnigramModel(ids, scores, fallback))
-    return TextModel(split, encode, spell_spaces, has_space_prefix=has_space_prefix)
+    has_bound = not charsmap and not merges_spaces
+    encode = UnigramModel(ids, scores, fallback)
+    return sentencepiece_model(ids, split, encode, fallback, has_space_prefix=has_space_prefix, has_bound=has_bound)
 
 
 def _normaliser(charsmap: bytes) -> Callable[[str], str]:
