@@ -75,14 +75,16 @@ def write_tiny_llama(
     rope_theta: float = 10000.0,
     rms_norm_eps: float = 1e-5,
     extra_metadata: dict[str, Any] | None = None,
+    split_max_tensors: int = 0,
 ) -> FloatTensors:
     """Write a Llama of random weights and return its tensors by GGUF name, dequantised to float32, rows first.
 
     `tensor_type` is the type of every matrix; `head_type`, where given, that of the output head alone (with a tied
     head: of `token_embd.weight`). Norm weights are F32 always. The same arguments give the same bytes.
     `extra_metadata` adds or replaces strings, bools, ints (as uint32), floats and arrays; None removes a key.
+    With `split_max_tensors`, which is 0 for one file, parts of at most so many tensors are written beside `path`.
     """
-    writer = gguf.GGUFWriter(str(path), "llama")
+    writer = gguf.GGUFWriter(Path(path), "llama", split_max_tensors=split_max_tensors)
     writer.add_name("tiny random llama")
     writer.add_block_count(num_layers)
     writer.add_context_length(context_length)

@@ -10,7 +10,7 @@ from paceline.cli.interrupts import interrupts_at_once
 from paceline.errors import UsageError
 
 models_app = typer.Typer(
-    help="List what is cached: models with a short name, models of the Hugging Face hub, built tokenizers.",
+    help="List what is cached.\n\nModels with a short name, models of the Hugging Face hub, and built tokenizers.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )

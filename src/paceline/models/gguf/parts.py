@@ -31,7 +31,7 @@ def part_names(name: str) -> list[str]:
     part = parse_part(name)
     if part is None:
         return [name]
-    return [f"{part.stem}-{number:05}-of-{part.total:05}{part.ending}" for number in range(1, part.count + 1)]
+    return [f"{part.stem}-{number:05}-of-{part.total:05}{part.ending}" for number in range(1, part.total + 1)]
 
 
 def model_files(names: Iterable[str]) -> list[str]:

@@ -63,10 +63,10 @@ def remove_from_hub(models: Sequence[CachedModel]) -> int:
 
 
 def _scan() -> "HFCacheInfo | None":
-    from huggingface_hub import CacheNotFound, scan_cache_dir
+    from huggingface_hub import CacheNotFound, constants, scan_cache_dir
 
     try:
-        return scan_cache_dir()
+        return scan_cache_dir(constants.HF_HUB_CACHE)
     except CacheNotFound:
         return None
     except (OSError, ValueError) as error:
