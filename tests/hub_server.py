@@ -1,4 +1,4 @@
-"""A stand-in for the Hugging Face hub on this machine: enough of its API for listings and downloads, and for failures."""
+"""A stand-in for the Hugging Face hub on this machine: listings and downloads as its API has them, and failures."""
 
 import hashlib
 import json

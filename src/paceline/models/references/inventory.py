@@ -67,7 +67,7 @@ def _named(listed: list[CachedModel], reference: str, aliases: Mapping[str, Mode
     exact = [model for model in listed if model.reference == reference]
     if exact:
         return exact
-    parsed = parse_reference(reference, aliases)
+    parsed = None if reference == TOKENIZERS else parse_reference(reference, aliases)
     if isinstance(parsed, Path):
         raise UsageError(f"{quoted(reference)} is a file or folder of your own, not in a cache; it is left alone")
     named = [model for model in listed if model.hub is not None and _is_meant(model.hub, parsed)]
@@ -76,10 +76,10 @@ def _named(listed: list[CachedModel], reference: str, aliases: Mapping[str, Mode
     return named
 
 
-def _is_meant(cached: HubReference, asked: ModelAlias | HubReference) -> bool:
+def _is_meant(cached: HubReference, asked: ModelAlias | HubReference | None) -> bool:
     from paceline.models.references.selection import has_label
 
-    if isinstance(asked, ModelAlias) or cached.repository.lower() != asked.repository.lower():
+    if not isinstance(asked, HubReference) or cached.repository.lower() != asked.repository.lower():
         return False
     has_revision = asked.revision in (None, cached.revision)
     has_file = asked.file in (None, cached.file)

@@ -47,7 +47,8 @@ def choose_files(reference: HubReference, names: Sequence[str], *, is_offline: b
 
 def has_label(name: str, label: str) -> bool:
     """Whether a file, by its own name or its folder's, is of the quantisation `label`; `UD-` is part of a label."""
-    pattern = rf"(?:^|(?<!\bUD-)(?<=[-._/ ])){re.escape(label)}(?=[-./ ]|$)"
+    before = "[-._/ ]" if _LABEL.fullmatch(label) else "[-./ ]"  # `K_M` is none of its own in `Q4_K_M`
+    pattern = rf"(?:^|(?<!\bUD-)(?<={before})){re.escape(label)}(?=[-./ ]|$)"
     return re.search(pattern, name, re.IGNORECASE) is not None
 
 
