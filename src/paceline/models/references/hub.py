@@ -48,7 +48,7 @@ def fetch_from_hub(reference: HubReference, progress: Progress, cache_folder: Pa
 def _num_present(blobs: Path, etag: str | None) -> int:
     """Bytes of a file that have arrived, whole or not. Whoever downloads moves and removes files while we look."""
     sizes = [0]
-    for path in blobs.glob(f"{etag}*") if etag else ():
+    for path in blobs.glob(f"{etag}*") if etag and etag.isalnum() else ():
         with suppress(FileNotFoundError):
             status = path.stat()
             # a download in several places at once leaves holes, which are not there yet
@@ -100,7 +100,9 @@ class _Worker:
     def has_answer(self, seconds: float) -> bool:
         """Wait at most so long for an answer, or for the end."""
         assert self._process.stdout is not None
-        return bool(select.select([self._process.stdout], [], [], seconds)[0])
+        poll = select.poll()
+        poll.register(self._process.stdout, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
 
     def receive(self) -> dict[str, Any]:
         assert self._process.stdout is not None

@@ -134,7 +134,7 @@ def _explain(error: BaseException) -> dict[str, str]:
         kind = "no_access"
     else:
         kind = next((_KINDS[name] for name in names if name in _KINDS), "no_access" if status == 403 else "other")
-    if kind == "other" and isinstance(error, OSError) and status is None:
+    if kind == "other" and isinstance(error, OSError) and error.errno is not None:
         kind = "no_cache"
     return {"error": kind, "reason": reason}
 

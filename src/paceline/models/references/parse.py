@@ -17,7 +17,7 @@ FORMS = (
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"  # of an organisation or a repository
 _HUB = re.compile(
     rf"(?P<repository>{_NAME}/{_NAME})"
-    r"(?::(?P<quantization>[A-Za-z0-9][\w.-]*)|/(?P<file>[^@\\\0]+\.gguf))?(?:@(?P<revision>[^\s@\0]+))?",
+    r"(?::(?P<quantization>[A-Za-z0-9][\w.-]*)|/(?P<file>[^@\\\x00-\x1f]+\.gguf))?(?:@(?P<revision>[^\s@\0]+))?",
     re.IGNORECASE,
 )
 
