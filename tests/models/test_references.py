@@ -28,9 +28,9 @@ FORMS = "org/repo, org/repo:QUANT or org/repo/file.gguf, each with @revision if 
     ("reference", "expected"),
     [
         ("smolm2", "unknown model 'smolm2'; did you mean 'smollm2'?"),
-        ("llama-405b", "unknown model 'llama-405b'; give one of these: smollm2; or the path of a .gguf file"),
-        ("llama-405b", FORMS),
-        ("", "name is empty; give one of these: smollm2; or the path of a .gguf file"),
+        ("llama-405b", "unknown model 'llama-405b'; give the path of a .gguf file or of a folder"),
+        ("llama-405b", f"{FORMS}; or a short name: smollm2"),
+        ("", "name is empty; give the path of a .gguf file"),
         ("absent.gguf", "there is no file 'absent.gguf'"),
         ("some/absent.gguf", "there is no file 'some/absent.gguf'"),
         ("/some/where", "there is no file '/some/where'"),

@@ -124,7 +124,7 @@ class _Worker:
 def _failure(reference: HubReference, kind: str, reason: str) -> PacelineError:
     """The error for what the worker reports, with what to do about it."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-    repository, told = quoted(reference.repository), quoted(reason, 300)
+    repository, told = quoted(reference.repository), quoted(reason, 160)
     login = "log in with `hf auth login`, or set HF_TOKEN"
     match kind:
         case "no_repository":

@@ -66,4 +66,4 @@ def _complaint(text: str, aliases: Mapping[str, ModelAlias]) -> str:
 
 
 def _choices(aliases: Mapping[str, ModelAlias]) -> str:
-    return f"give one of these: {', '.join(aliases)}; or {FORMS}"
+    return f"give {FORMS}; or a short name: {', '.join(aliases)}"
