@@ -267,13 +267,16 @@ def test_two_processes_at_once_download_once(repositories: HubServer) -> None:
 
 
 def test_an_interrupt_stops_the_download(repositories: HubServer, hub_cache: Path) -> None:
-    def press_ctrl_c(_: int) -> None:
-        running.extend(workers(hub_cache))
-        if running:
+    def press_ctrl_c(done: int) -> None:
+        if done:  # the client writes 10 MiB at a time
+            assert 10 << 20 <= done <= repositories.hold_after
+            running.extend(workers(hub_cache))
             raise KeyboardInterrupt
 
     running: list[int] = []
-    repositories.hold_after = 100_000
+    content = os.urandom(24 << 20)
+    repositories.repositories["org/gguf"]["m-Q4_K_M.gguf"] = content
+    repositories.hold_after = 22 << 20
     recorder = Recorder(press_ctrl_c)
     with pytest.raises(KeyboardInterrupt):
         resolve("org/gguf", progress=recorder)
@@ -281,7 +284,7 @@ def test_an_interrupt_stops_the_download(repositories: HubServer, hub_cache: Pat
     assert len(running) == 1
     assert not is_at_work(running[0])
     repositories.hold_after = None
-    assert resolve("org/gguf").read_bytes() == BIG
+    assert resolve("org/gguf").read_bytes() == content
 
 
 def test_a_killed_process_takes_its_download_along(repositories: HubServer, hub_cache: Path) -> None:
