@@ -1,9 +1,12 @@
-"""Models that the whole suite shares: the default one, fetched once into the user's cache, and a tiny random one."""
+"""What the whole suite shares: the default model, fetched once into the user's cache, a tiny random one, and a hub."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from gguf_files import write_tiny_llama
+from hub_server import HubServer, serve_hub
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +22,26 @@ def tiny_llama_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("models") / "tiny.gguf"
     write_tiny_llama(path)
     return path
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the Hugging Face hub, with none of the user's settings, and with no hub to reach."""
+    from huggingface_hub import constants
+
+    for name in [name for name in os.environ if name.startswith(("HF_", "HUGGING"))]:
+        monkeypatch.delenv(name)
+    folder = tmp_path / "hf" / "hub"
+    monkeypatch.setenv("HF_HOME", str(folder.parent))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder))  # it is read once, when the client is imported
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")  # nothing listens on the discard port
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    return folder
+
+
+@pytest.fixture
+def hub(hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:  # noqa: ARG001 (sets the cache up)
+    """A stand-in for the hub, with an empty cache."""
+    with serve_hub() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        yield server

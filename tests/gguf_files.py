@@ -110,6 +110,7 @@ def write_tiny_model(
     rms_norm_eps: float = 1e-5,
     sliding_window: int | None = None,
     extra_metadata: dict[str, Any] | None = None,
+    split_max_tensors: int = 0,
 ) -> FloatTensors:
     """Write a model of random weights and return its tensors by GGUF name, dequantised to float32, rows first.
 
@@ -117,13 +118,14 @@ def write_tiny_model(
     head: of `token_embd.weight`); `vector_type`, F32, F16 or BF16, that of norms and biases. Sizes not given suit the
     types: 64 and 96, or 256 and 256. `head_dim` None means the hidden size shared among the heads. The same arguments
     give the same bytes. `extra_metadata` adds or replaces strings, bools, ints (as uint32), floats and arrays; None
-    removes a key.
+    removes a key. With `split_max_tensors`, which is 0 for one file, parts of at most so many tensors are written beside
+    `path`.
     """
     types_used = [gguf.GGMLQuantizationType[name] for name in (tensor_type, head_type) if name]
     is_wide = any(gguf.GGML_QUANT_SIZES[kind][0] == 256 for kind in types_used)
     hidden_size = hidden_size or (256 if is_wide else 64)
     intermediate_size = intermediate_size or (256 if is_wide else 96)
-    writer = gguf.GGUFWriter(str(path), architecture)
+    writer = gguf.GGUFWriter(Path(path), architecture, split_max_tensors=split_max_tensors)
     writer.add_name(f"tiny random {architecture}")
     writer.add_block_count(num_layers)
     writer.add_context_length(context_length)

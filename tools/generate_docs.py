@@ -8,6 +8,7 @@ import ast
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,13 +71,21 @@ def parameter_row(parameter: Any) -> str:
     return f"| {names} | {parameter.help or ''}{f' Default: {default}.' if is_shown else ''} |"
 
 
+def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every command below a group with its full name, groups before what is in them."""
+    for name, command in group.commands.items():
+        yield f"{path} {name}", command
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{path} {name}")
+
+
 def cli() -> str:
     from paceline.cli.app import app
 
     group: Any = typer.main.get_command(app)
     parts = ["# Commands\n", f"{group.help}\n"]
-    for name, command in group.commands.items():
-        parts.append(f"\n## paceline {name}\n\n{command.help}\n")
+    for name, command in commands(group, "paceline"):
+        parts.append(f"\n## {name}\n\n{command.help}\n")
         parts.append("| option | meaning |\n|---|---|")
         parts += [parameter_row(parameter) for parameter in command.params if not getattr(parameter, "hidden", False)]
     return NOTE + "\n".join(parts) + "\n"

@@ -16,7 +16,7 @@ from paceline.controller import OFF
 from paceline.proposers import PROPOSERS
 
 Invoke = Callable[..., Any]  # see conftest.py
-COMMANDS = ("generate", "chat", "models", "profile", "demo")
+COMMANDS = ("generate", "chat", "profile", "demo", "models")
 
 
 def test_version(invoke: Invoke) -> None:
@@ -34,7 +34,9 @@ def test_help_lists_every_command(invoke: Invoke) -> None:
 
 
 def test_every_option_has_help() -> None:
-    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+    commands = dict(get_command(app).commands)  # type: ignore[attr-defined]
+    for name, command in (*commands.items(), *commands["models"].commands.items()):
+        assert command.help
         for parameter in command.params:
             assert parameter.name == "help" or parameter.help, f"{name} {parameter.name}"
 

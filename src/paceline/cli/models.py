@@ -1,17 +1,21 @@
-"""`paceline models`: the models that have a short name, and what is there of them."""
+"""`paceline models`: what is cached, whether it is intact, and room for more."""
 
 import json
+import sys
 from typing import Any
 
 import typer
 
 from paceline.cli.failures import EXIT_FAILURE, complain
-from paceline.models import CachedModel, list_cached
+from paceline.errors import ModelNotFoundError, UsageError
+from paceline.models import CachedModel, list_cached, remove_cached
+
+_MIB = 2**20
 
 
-def models(*, verify: bool, is_json: bool) -> None:
+def show(reference: str | None, *, verify: bool, is_json: bool) -> None:
     """List. Raises typer.Exit with status 1 where a checked file is not what it should be."""
-    listed = list_cached(verify=verify)
+    listed = list_cached(reference, verify=verify)
     if is_json:
         typer.echo(json.dumps([_as_json(model) for model in listed]))
     else:
@@ -19,14 +23,38 @@ def models(*, verify: bool, is_json: bool) -> None:
             typer.echo(_as_text(model))
     damaged = [model for model in listed if model.is_verified is False]
     for model in damaged:
-        complain(f"{model.path} is not the expected file; it will be fetched again on next use")
+        again = f"remove it with `paceline models remove {model.reference}` to fetch it again"
+        again = "it will be fetched again on next use" if model.source == "alias" else again
+        complain(f"{model.path} is not the expected file; {again}")
     if damaged:
         raise typer.Exit(EXIT_FAILURE)
 
 
+def remove(reference: str, *, is_confirmed: bool) -> None:
+    """Remove from the caches what a reference names. Asks before, on a terminal."""
+    found = [model for model in list_cached(reference) if model.files]
+    if not found:
+        raise ModelNotFoundError(f"{reference} is not in the cache; there is nothing to remove")
+    for model in found:
+        typer.echo(_as_text(model), err=True)
+    if not is_confirmed:
+        _ask(found)
+    freed = remove_cached(found)
+    typer.echo(f"{freed / _MIB:.0f} MiB are free again")
+
+
+def _ask(found: list[CachedModel]) -> None:
+    if not sys.stdin.isatty():
+        raise UsageError("nobody can be asked, standard input is not a terminal; give --yes to remove this")
+    shared = ", from a cache that other programs share" if any(model.source == "hub" for model in found) else ""
+    size = sum(model.num_bytes for model in found) / _MIB
+    typer.confirm(f"Remove this, {size:.0f} MiB{shared}?", abort=True, err=True)
+
+
 def _as_json(model: CachedModel) -> dict[str, Any]:
     return {
-        "name": model.alias,
+        "name": model.reference,
+        "source": model.source,
         "description": model.description,
         "path": str(model.path),
         "num_bytes": model.num_bytes,
@@ -36,6 +64,6 @@ def _as_json(model: CachedModel) -> dict[str, Any]:
 
 
 def _as_text(model: CachedModel) -> str:
-    state = f"in {model.path}" if model.is_present else "not fetched yet, will be on first use"
+    state = f"in {model.path}" if model.files else "not fetched yet, will be on first use"
     verified = {True: ", hash verified", False: ", WRONG HASH", None: ""}[model.is_verified]
-    return f"{model.alias}  {model.description}\n  {model.num_bytes / 2**20:.0f} MiB, {state}{verified}"
+    return f"{model.reference}  {model.description}\n  {model.num_bytes / _MIB:.0f} MiB, {state}{verified}"

@@ -28,7 +28,14 @@ class ModelOptions:
 
 
 Model = Annotated[
-    str, typer.Option("-m", "--model", metavar="MODEL", help="A short name (see `paceline models`) or a .gguf file.")
+    str,
+    typer.Option(
+        "-m",
+        "--model",
+        metavar="MODEL",
+        help="A short name (see `paceline models`), the path of a .gguf file or of a folder, or a model on the Hugging "
+        "Face hub: org/repo, org/repo:QUANT or org/repo/file.gguf, each with @REVISION if wanted.",
+    ),
 ]
 Proposer = Annotated[
     ProposerName,

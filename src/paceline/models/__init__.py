@@ -9,13 +9,15 @@ from paceline.models.opening import open_model
 from paceline.models.references import (
     ALIASES,
     CachedModel,
-    HubSource,
+    HubReference,
     ModelAlias,
     Progress,
     SilentProgress,
     WheelSource,
     cache_folder,
     list_cached,
+    parse_reference,
+    remove_cached,
     resolve,
 )
 from paceline.models.tokenizer import Detokenizer, Tokenizer
@@ -27,7 +29,7 @@ __all__ = [
     "Detokenizer",
     "GGUFFile",
     "GGUFModel",
-    "HubSource",
+    "HubReference",
     "LayerConfig",
     "Message",
     "Metadata",
@@ -46,7 +48,9 @@ __all__ = [
     "encode_chat",
     "list_cached",
     "open_model",
+    "parse_reference",
     "read_config",
+    "remove_cached",
     "resolve",
     "role_shapes",
 ]

@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 from paceline.models.architectures import read_config, role_shapes, tensor_name
 from paceline.models.base import Model, TensorInfo, TensorRole, TensorType
 from paceline.models.chat import ChatTemplate
-from paceline.models.gguf.file import GGUFFile
+from paceline.models.gguf.split import open_gguf
 from paceline.models.tokenizer import Tokenizer
 
 
 class GGUFModel(Model):
     def __init__(self, path: Path | str) -> None:
-        """Raises `ModelNotFoundError`, `ModelFormatError` or `UnsupportedModelError`."""
-        self.path = Path(path)
-        self.file = GGUFFile.open(path)
+        """Open a whole model, by any of its parts where it is split.
+
+        Raises `ModelNotFoundError`, `ModelFormatError` or `UnsupportedModelError`.
+        """
+        self.file = open_gguf(path)
+        self.path = self.file.path
         try:
             self.config = read_config(self.file)
             tensors = {role: _as_given(self.file.tensors[tensor_name(role)]) for role in role_shapes(self.config)}

