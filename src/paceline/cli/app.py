@@ -66,6 +66,7 @@ def generate(
     show_drafts: opt.ShowDrafts = False,
     max_model_len: opt.MaxModelLen = None,
     threads: opt.Threads = None,
+    quantization: opt.Quantization = None,
     json: Annotated[
         bool,
         typer.Option("--json", help="Print one JSON object at the end: text, token ids, usage, timing, speculation."),
@@ -79,7 +80,7 @@ def generate(
 
         run(
             prompt,
-            opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads),
+            opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads, quantization),
             max_tokens=max_tokens,
             chat=chat,
             show_drafts=show_drafts,
@@ -96,6 +97,7 @@ def chat(
     show_drafts: opt.ShowDrafts = False,
     max_model_len: opt.MaxModelLen = None,
     threads: opt.Threads = None,
+    quantization: opt.Quantization = None,
     debug: opt.Debug = False,
 ) -> None:
     """Have a conversation.
@@ -108,7 +110,7 @@ def chat(
             from paceline.cli.chat import chat as run
 
         run(
-            opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads),
+            opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads, quantization),
             max_tokens=max_tokens,
             show_drafts=show_drafts,
         )
@@ -132,6 +134,7 @@ def models(
 def profile(
     model: opt.Model = DEFAULT_MODEL,
     threads: opt.Threads = None,
+    quantization: opt.Quantization = None,
     rounds: Annotated[
         int, typer.Option("--rounds", metavar="N", help="How often to measure each point; medians are printed.")
     ] = DEFAULT_ROUNDS,
@@ -155,7 +158,14 @@ def profile(
         with interrupts_at_once():
             from paceline.cli.profile import profile as run
 
-        run(model, threads=threads, contexts=context or DEFAULT_CONTEXTS, rounds=rounds, is_json=json)
+        run(
+            model,
+            quantization=quantization,
+            threads=threads,
+            contexts=context or DEFAULT_CONTEXTS,
+            rounds=rounds,
+            is_json=json,
+        )
 
 
 @app.command()

@@ -16,6 +16,14 @@ class ProposerName(StrEnum):
     NGRAM = "ngram"
 
 
+class QuantizationName(StrEnum):
+    """How weights that are not packed yet may be. Spelled out here for the same reason."""
+
+    Q8 = "q8"
+    Q4 = "q4"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
     """How to load a model."""
@@ -25,6 +33,7 @@ class ModelOptions:
     num_speculative_tokens: int | None
     max_model_len: int | None
     threads: int | None
+    quantization: QuantizationName | None
 
 
 Model = Annotated[
@@ -64,6 +73,15 @@ Threads = Annotated[
         "--threads",
         metavar="N",
         help="Threads to compute with; if not given, one for each physical core that this process may use.",
+        show_default=False,
+    ),
+]
+Quantization = Annotated[
+    QuantizationName | None,
+    typer.Option(
+        "--quantization",
+        help="How to pack the weights of a safetensors folder while loading: in 8 bits, in 4 (smaller and faster, but "
+        "not the same model), or as they are stored. 8 bits if not given. Not for .gguf files: they are packed already.",
         show_default=False,
     ),
 ]

@@ -5,6 +5,7 @@ from paceline.models.base import LayerConfig, Model, ModelConfig, Rope, TensorIn
 from paceline.models.chat import ChatTemplate, Message, encode_chat
 from paceline.models.gguf import GGUFFile, Metadata
 from paceline.models.gguf.model import GGUFModel
+from paceline.models.hf import HFModel, Quantization
 from paceline.models.opening import open_model
 from paceline.models.references import (
     ALIASES,
@@ -27,6 +28,7 @@ __all__ = [
     "Detokenizer",
     "GGUFFile",
     "GGUFModel",
+    "HFModel",
     "HubSource",
     "LayerConfig",
     "Message",
@@ -35,6 +37,7 @@ __all__ = [
     "ModelAlias",
     "ModelConfig",
     "Progress",
+    "Quantization",
     "Rope",
     "SilentProgress",
     "TensorInfo",

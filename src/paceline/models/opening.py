@@ -2,14 +2,26 @@
 
 from pathlib import Path
 
+from paceline.errors import UsageError
 from paceline.models.base import Model
 from paceline.models.gguf.model import GGUFModel
+from paceline.models.hf import DEFAULT_QUANTIZATION, HFModel, Quantization
+from paceline.models.quoting import quoted
 from paceline.models.references import Progress, SilentProgress, resolve
 
 
-def open_model(reference: Path | str, *, progress: Progress | None = None) -> Model:
+def open_model(
+    reference: Path | str, *, quantization: Quantization | None = None, progress: Progress | None = None
+) -> Model:
     """Resolve a reference, fetching what is not here yet, and open what it leads to.
 
-    Raises `ModelNotFoundError`, `FetchError`, `ModelFormatError` or `UnsupportedModelError`.
+    `quantization` says how to pack the weights of a folder of safetensors, by default in 8 bits. Raises
+    `ModelNotFoundError`, `FetchError`, `ModelFormatError`, `UnsupportedModelError`, or `UsageError` for a quantization
+    of a GGUF file, which has one already.
     """
-    return GGUFModel(resolve(reference, progress=progress if progress is not None else SilentProgress()))
+    path = resolve(reference, progress=progress if progress is not None else SilentProgress())
+    if path.is_dir():
+        return HFModel(path, DEFAULT_QUANTIZATION if quantization is None else quantization)
+    if quantization is not None:
+        raise UsageError(f"{quoted(path)} is quantised already; leave out quantization, which is for safetensors")
+    return GGUFModel(path)
