@@ -131,6 +131,54 @@ def models(
 
 
 @app.command()
+def inspect(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="What --model takes elsewhere: a short name, a file or a folder.")
+    ],
+    draft: Annotated[
+        str | None,
+        typer.Option(
+            "--draft",
+            metavar="DRAFT",
+            help="A second model: whether its vocabulary is the same, so that it could draft for the first.",
+            show_default=False,
+        ),
+    ] = None,
+    context: Annotated[
+        int | None,
+        typer.Option(
+            "--context",
+            metavar="N",
+            help="Tokens of each sequence, for the memory of the cache; the model's context if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", metavar="N", help="Sequences at once, for the memory of the cache.")
+    ] = 1,
+    quantization: opt.Quantization = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Tell what a model is and what memory it takes.
+
+    Of a pair, tell too whether the vocabularies agree. Only headers and tokenizers are read, no weights.
+    """
+    with reported_failures(debug):
+        with interrupts_at_once():
+            from paceline.cli.inspect import inspect as run
+
+        run(
+            model,
+            draft=draft,
+            quantization=quantization,
+            context=context,
+            concurrency=concurrency,
+            is_json=json,
+        )
+
+
+@app.command()
 def profile(
     model: opt.Model = DEFAULT_MODEL,
     threads: opt.Threads = None,

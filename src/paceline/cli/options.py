@@ -81,7 +81,7 @@ Quantization = Annotated[
     typer.Option(
         "--quantization",
         help="How to pack the weights of a safetensors folder while loading: in 8 bits, in 4 (smaller and faster, but "
-        "not the same model), or as they are stored. 8 bits if not given. Not for .gguf files: they are packed already.",
+        "not the same model), or as they are stored. 8 bits if not given. Not for .gguf files, packed as they are.",
         show_default=False,
     ),
 ]

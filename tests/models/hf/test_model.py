@@ -1,13 +1,12 @@
 """Folders as models: every tensor in the type that was asked for, and the forward that its numbers mean."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy_llama
+import numpy_decoder
 import pytest
-from hf_files import HEAD_DIM, Floats, config_of, encoded, random_tensors, write_folder
+from hf_files import Floats, config_of, encoded, random_tensors, write_folder
 
 from paceline.errors import ModelFormatError, ModelNotFoundError, PacelineError, UnsupportedModelError, UsageError
 from paceline.models.base import ModelConfig, TensorRole, TensorType
@@ -180,48 +179,54 @@ def test_a_damaged_shard_closes_the_others(tmp_path: Path) -> None:
 
 
 GGUF_NAMES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
     "input_layernorm": "attn_norm",
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
     "post_attention_layernorm": "ffn_norm",
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
-    "model.embed_tokens": "token_embd",
-    "model.norm": "output_norm",
-    "lm_head": "output",
+}
+GEMMA_NAMES = {
+    "post_attention_layernorm": "post_attention_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
 }
 
 
-def as_reference(tensors: dict[str, Floats]) -> dict[str, Floats]:
-    """The tensors as the reference wants them: GGUF's names, and the pairs of a head side by side."""
+def as_reference(tensors: dict[str, Floats], config: ModelConfig) -> dict[str, Floats]:
+    """The tensors as the reference wants them: by GGUF's names, with the factors of Gemma's norms."""
+    is_gemma = config.architecture == "gemma3"
+    names = GGUF_NAMES | GEMMA_NAMES if is_gemma else GGUF_NAMES
     result = {}
     for name, values in tensors.items():
-        stem = name.removesuffix(".weight")
+        stem, _, kind = name.rpartition(".")
         layer, _, part = stem.removeprefix("model.layers.").partition(".")
-        stem = f"blk.{layer}.{GGUF_NAMES[part]}" if stem.startswith("model.layers.") else GGUF_NAMES[stem]
-        if stem.endswith(("attn_q", "attn_k")):
-            halves = values.reshape(-1, 2, HEAD_DIM // 2, values.shape[-1])
-            values = halves.swapaxes(1, 2).reshape(values.shape)
-        result[f"{stem}.weight"] = values
+        prefix = f"blk.{layer}." if stem.startswith("model.layers.") else ""
+        new_name = f"{prefix}{names[part if prefix else stem]}.{kind}"
+        result[new_name] = values + np.float32(1) if is_gemma and new_name.endswith("norm.weight") else values
     return result
 
 
-def logits_of(config: ModelConfig, tensors: dict[str, Floats]) -> Floats:
-    return numpy_llama.forward(replace(config, is_rope_split=False), as_reference(tensors), TOKENS)[0]
-
-
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
 @pytest.mark.parametrize(
     ("quantization", "dtype", "tolerance"), [("none", "F32", 2e-3), ("none", "F16", 2e-3), ("q8", "BF16", 6e-2)]
 )
-def test_the_forward_is_that_of_the_numbers(quantization: Any, dtype: str, tolerance: float, tmp_path: Path) -> None:
+def test_the_forward_is_that_of_the_numbers(
+    quantization: Any, dtype: str, tolerance: float, model_type: str, tmp_path: Path
+) -> None:
     """Relative to the largest logit. With `none` only keys and values are rounded; `q8` rounds weights and inputs."""
-    tensors = write_folder(tmp_path, dtype=dtype)
+    tensors = write_folder(tmp_path, config_of(model_type), dtype=dtype)
     with HFModel(tmp_path, quantization) as model:
         runtime = NativeRuntime.load(model, NativeOptions(num_threads=2))
     segment = Segment(0, 0, (3, 1), tuple(TOKENS), logits_rows=tuple(range(len(TOKENS))))
     found = runtime.forward([segment]).logits[:, : runtime.info.vocab_size]
-    expected = logits_of(runtime.config, tensors)
+    expected, _ = numpy_decoder.forward(runtime.config, as_reference(tensors, runtime.config), TOKENS)
     assert np.abs(found - expected).max() / np.abs(expected).max() < tolerance

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from paceline.errors import ModelFormatError, UnsupportedModelError
 from paceline.models.architectures import role_shapes
 from paceline.models.base import Model, ModelConfig, TensorInfo, TensorRole, TensorType
+from paceline.models.chat import ChatTemplate
 from paceline.models.hf.config import read_config
 from paceline.models.hf.names import is_computed, tensor_name
 from paceline.models.hf.quantization import (
@@ -23,13 +23,12 @@ from paceline.models.hf.quantization import (
     to_floats,
 )
 from paceline.models.hf.refusals import check_folder
-from paceline.models.hf.settings import read_settings
+from paceline.models.hf.settings import Settings, read_settings
 from paceline.models.hf.shards import Shards
 from paceline.models.quoting import quoted
+from paceline.models.tokenizer import Tokenizer
 
-if TYPE_CHECKING:
-    from paceline.models.chat import ChatTemplate
-    from paceline.models.tokenizer import Tokenizer
+_SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "pad_token")  # that templates know by these names
 
 
 class HFModel(Model):
@@ -67,15 +66,11 @@ class HFModel(Model):
     def release(self, role: TensorRole) -> None:
         self._shards.release(self.tensors[role].name)
 
-    def tokenizer(self) -> "Tokenizer":
-        from paceline.models.tokenizer import Tokenizer
-
+    def tokenizer(self) -> Tokenizer:
         return Tokenizer.from_folder(self.path)
 
-    def chat_template(self) -> "ChatTemplate | None":
-        from paceline.models.chat import ChatTemplate
-
-        return ChatTemplate.from_folder(self.path)
+    def chat_template(self) -> ChatTemplate | None:
+        return ChatTemplate.from_folder(self.path, **_special_tokens(self.path))
 
     def close(self) -> None:
         self._shards.close()
@@ -91,6 +86,17 @@ class HFModel(Model):
         kind = loaded_type(self._stored[role], role, source.shape, self.quantization)
         num_blocks = int(np.prod(source.shape, dtype=np.int64)) // kind.block_size
         return TensorInfo(name, kind, source.shape, source.offset, num_blocks * kind.block_bytes)
+
+
+def _special_tokens(folder: Path) -> dict[str, str | None]:
+    """The special tokens by the names that templates use; None for one that the folder does not name."""
+    names: dict[str, str | None] = dict.fromkeys(_SPECIAL_TOKENS)
+    for path in (folder / "special_tokens_map.json", folder / "tokenizer_config.json"):  # the later counts
+        settings = read_settings(path) if path.exists() else Settings({}, path)
+        for key in _SPECIAL_TOKENS:
+            if settings.mentions(key):
+                names[key] = settings.text(key, "content") if key in settings else None
+    return names
 
 
 def _stored_types(folder: Path, config: ModelConfig, shards: Shards) -> dict[TensorRole, TensorType]:

@@ -70,6 +70,11 @@ class Settings:
             self._refuse(key, "an array of strings", value)
         return value
 
+    def text(self, key: str, inner: str) -> str:
+        """A string, or the one under `inner` where the key holds an object."""
+        is_object = isinstance(self._values.get(key), dict)
+        return self.section(key).string(inner) if is_object else self.string(key)
+
     def section(self, key: str) -> "Settings":
         """The object under a key; an empty one where there is none."""
         value = self._get(key, {})
