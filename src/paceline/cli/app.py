@@ -131,6 +131,44 @@ def models(
 
 
 @app.command()
+def profile(
+    model: opt.Model = DEFAULT_MODEL,
+    threads: opt.Threads = None,
+    quantization: opt.Quantization = None,
+    rounds: Annotated[
+        int, typer.Option("--rounds", metavar="N", help="How often to measure each point; medians are printed.")
+    ] = DEFAULT_ROUNDS,
+    context: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--context",
+            metavar="N",
+            help="Measure behind so many cached tokens; may be repeated. 32 and 1000 if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Measure the cost of a forward over n rows.
+
+    Against one row it tells what speculation can gain at best, against the memory's bandwidth how good the forward is.
+    """
+    with reported_failures(debug):
+        with interrupts_at_once():
+            from paceline.cli.profile import profile as run
+
+        run(
+            model,
+            quantization=quantization,
+            threads=threads,
+            contexts=context or DEFAULT_CONTEXTS,
+            rounds=rounds,
+            is_json=json,
+        )
+
+
+@app.command()
 def inspect(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="What --model takes elsewhere: a short name, a file or a folder.")
@@ -174,44 +212,6 @@ def inspect(
             quantization=quantization,
             context=context,
             concurrency=concurrency,
-            is_json=json,
-        )
-
-
-@app.command()
-def profile(
-    model: opt.Model = DEFAULT_MODEL,
-    threads: opt.Threads = None,
-    quantization: opt.Quantization = None,
-    rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", help="How often to measure each point; medians are printed.")
-    ] = DEFAULT_ROUNDS,
-    context: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--context",
-            metavar="N",
-            help="Measure behind so many cached tokens; may be repeated. 32 and 1000 if not given.",
-            show_default=False,
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-    debug: opt.Debug = False,
-) -> None:
-    """Measure the cost of a forward over n rows.
-
-    Against one row it tells what speculation can gain at best, against the memory's bandwidth how good the forward is.
-    """
-    with reported_failures(debug):
-        with interrupts_at_once():
-            from paceline.cli.profile import profile as run
-
-        run(
-            model,
-            quantization=quantization,
-            threads=threads,
-            contexts=context or DEFAULT_CONTEXTS,
-            rounds=rounds,
             is_json=json,
         )
 
