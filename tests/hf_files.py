@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tokenizers
+from gguf_files import CHAT_TEMPLATE, SPECIAL_TOKENS, tiny_vocabulary
 from numpy.typing import NDArray
 from safetensors import TensorSpec, serialize_file
 
@@ -150,3 +152,19 @@ def write_folder(
     index = {"metadata": {"total_size": 0}, "weight_map": weight_map}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     return tensors
+
+
+def write_tokenizer(folder: Path, vocab_size: int = VOCABULARY) -> None:
+    """Add the tokenizer and the chat template that the tiny GGUF files have."""
+    tokens, merges = tiny_vocabulary(vocab_size)
+    pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
+    vocabulary = {token: index for index, token in enumerate(tokens)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, pairs))
+    digits = tokenizers.pre_tokenizers.Digits(individual_digits=True)
+    words = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([digits, words])
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    tokenizer.add_special_tokens([tokenizers.AddedToken(name, special=True) for name in SPECIAL_TOKENS])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = {"eos_token": SPECIAL_TOKENS[2], "bos_token": None, "chat_template": CHAT_TEMPLATE}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))

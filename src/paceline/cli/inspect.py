@@ -132,7 +132,7 @@ def _model_text(model: Inspection, demand: Demand) -> str:
         f"{config.num_heads} heads of width {config.head_dim}, {config.num_kv_heads} for keys and values",
         "parameters": f"{model.num_parameters / 1e6:,.1f} million",
         "context": f"{config.context_length} tokens",
-        "vocabulary": f"{model.num_tokens} tokens",
+        "vocabulary": f"{model.num_tokens} tokens in {config.vocab_size} rows",
         "chat template": "yes" if model.has_chat_template else "none",
         "stop tokens": stops or "none",
         **{f"type {share.type}": _share_text(share, model.weight_bytes) for share in model.types},

@@ -32,7 +32,7 @@ class Inspection:
     """The most bytes first."""
     num_parameters: int
     num_tokens: int
-    """Of the vocabulary; the embedding may have more rows."""
+    """That text has; the embedding may have more rows."""
     stop_tokens: tuple[tuple[int, str], ...]
     """Ids and names of the tokens that end an answer."""
     has_chat_template: bool
@@ -87,7 +87,7 @@ def inspect_model(model: Model, tokenizer: Tokenizer) -> Inspection:
         config=model.config,
         types=tuple(TypeShare(name, counts[name], size) for name, size in sizes.most_common()),
         num_parameters=sum(math.prod(info.shape) for info in model.tensors.values()),
-        num_tokens=tokenizer.vocab_size,
+        num_tokens=tokenizer.vocab_size - len(tokenizer.unproducible_ids),
         stop_tokens=tuple((i, _name(tokenizer, i)) for i in sorted(tokenizer.stop_ids)),
         has_chat_template=model.chat_template() is not None,
     )
