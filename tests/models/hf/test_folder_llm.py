@@ -1,6 +1,5 @@
 """Folders end to end: through the API and the command line, with their own tokenizer and template."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
