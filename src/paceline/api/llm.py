@@ -33,10 +33,10 @@ class LLM:
         self,
         model: str | Path = "smollm2",
         *,
+        quantization: Quantization | None = None,
         speculation: Speculation | Mapping[str, Any] | str | None = None,
         max_model_len: int | None = None,
         num_threads: int | None = None,
-        quantization: Quantization | None = None,
         progress: Progress | None = None,
     ) -> None:
         self._speculation = Speculation.of(speculation)

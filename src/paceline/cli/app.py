@@ -51,6 +51,7 @@ def generate(
         ),
     ],
     model: opt.Model = DEFAULT_MODEL,
+    quantization: opt.Quantization = None,
     proposer: opt.Proposer = opt.ProposerName.OFF,
     num_speculative_tokens: opt.NumSpeculativeTokens = None,
     max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
@@ -66,7 +67,6 @@ def generate(
     show_drafts: opt.ShowDrafts = False,
     max_model_len: opt.MaxModelLen = None,
     threads: opt.Threads = None,
-    quantization: opt.Quantization = None,
     json: Annotated[
         bool,
         typer.Option("--json", help="Print one JSON object at the end: text, token ids, usage, timing, speculation."),
@@ -80,7 +80,7 @@ def generate(
 
         run(
             prompt,
-            opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads, quantization),
+            opt.ModelOptions(model, quantization, proposer, num_speculative_tokens, max_model_len, threads),
             max_tokens=max_tokens,
             chat=chat,
             show_drafts=show_drafts,
@@ -91,13 +91,13 @@ def generate(
 @app.command()
 def chat(
     model: opt.Model = DEFAULT_MODEL,
+    quantization: opt.Quantization = None,
     proposer: opt.Proposer = opt.ProposerName.OFF,
     num_speculative_tokens: opt.NumSpeculativeTokens = None,
     max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
     show_drafts: opt.ShowDrafts = False,
     max_model_len: opt.MaxModelLen = None,
     threads: opt.Threads = None,
-    quantization: opt.Quantization = None,
     debug: opt.Debug = False,
 ) -> None:
     """Have a conversation.
@@ -110,7 +110,7 @@ def chat(
             from paceline.cli.chat import chat as run
 
         run(
-            opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads, quantization),
+            opt.ModelOptions(model, quantization, proposer, num_speculative_tokens, max_model_len, threads),
             max_tokens=max_tokens,
             show_drafts=show_drafts,
         )
@@ -133,8 +133,8 @@ def models(
 @app.command()
 def profile(
     model: opt.Model = DEFAULT_MODEL,
-    threads: opt.Threads = None,
     quantization: opt.Quantization = None,
+    threads: opt.Threads = None,
     rounds: Annotated[
         int, typer.Option("--rounds", metavar="N", help="How often to measure each point; medians are printed.")
     ] = DEFAULT_ROUNDS,

@@ -18,10 +18,10 @@ def load(options: ModelOptions) -> LLM:
         speculation["num_speculative_tokens"] = options.num_speculative_tokens
     return LLM(
         options.model,
+        quantization=quantization_of(options.quantization),
         speculation=speculation,
         max_model_len=options.max_model_len,
         num_threads=options.threads,
-        quantization=quantization_of(options.quantization),
         progress=terminal_progress(),
     )
 

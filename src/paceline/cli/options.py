@@ -29,11 +29,11 @@ class ModelOptions:
     """How to load a model."""
 
     model: str
+    quantization: QuantizationName | None
     proposer: ProposerName
     num_speculative_tokens: int | None
     max_model_len: int | None
     threads: int | None
-    quantization: QuantizationName | None
 
 
 Model = Annotated[
@@ -45,6 +45,15 @@ Proposer = Annotated[
         "--proposer",
         help="Who drafts tokens for the model to check. The text is the same with any. Off unless asked for: drafts "
         "pay where an answer repeats its prompt or itself, and nothing decides yet by itself when they do.",
+    ),
+]
+Quantization = Annotated[
+    QuantizationName | None,
+    typer.Option(
+        "--quantization",
+        help="How to pack the weights of a safetensors folder while loading: in 8 bits, in 4 (smaller and faster, but "
+        "not the same model), or as they are stored. 8 bits if not given. Not for .gguf files, packed as they are.",
+        show_default=False,
     ),
 ]
 NumSpeculativeTokens = Annotated[
@@ -73,15 +82,6 @@ Threads = Annotated[
         "--threads",
         metavar="N",
         help="Threads to compute with; if not given, one for each physical core that this process may use.",
-        show_default=False,
-    ),
-]
-Quantization = Annotated[
-    QuantizationName | None,
-    typer.Option(
-        "--quantization",
-        help="How to pack the weights of a safetensors folder while loading: in 8 bits, in 4 (smaller and faster, but "
-        "not the same model), or as they are stored. 8 bits if not given. Not for .gguf files, packed as they are.",
         show_default=False,
     ),
 ]
