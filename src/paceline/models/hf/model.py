@@ -69,8 +69,8 @@ class HFModel(Model):
     def tokenizer(self) -> Tokenizer:
         return Tokenizer.from_folder(self.path)
 
-    def chat_template(self) -> ChatTemplate | None:
-        return ChatTemplate.from_folder(self.path, **_special_tokens(self.path))
+    def chat_template(self, name: str | Path | None = None) -> ChatTemplate | None:
+        return ChatTemplate.from_folder(self.path, **_special_tokens(self.path), name=name)
 
     def close(self) -> None:
         self._shards.close()
