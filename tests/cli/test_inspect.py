@@ -110,8 +110,12 @@ def test_vocabularies_that_differ(invoke: Invoke, tiny_llama_path: Path, tmp_pat
 
 
 def test_ids_that_fill_a_vocabulary_up_are_put_aside(invoke: Invoke, tiny_llama_path: Path, tmp_path: Path) -> None:
-    filled = [*tiny_vocabulary(320)[0], "[PAD320]", "[PAD321]"]
-    write_tiny_llama(tmp_path / "m.gguf", vocab_size=322, extra_metadata={"tokenizer.ggml.tokens": filled})
+    tokens, merges = tiny_vocabulary(320)
+    changes = {
+        "tokenizer.ggml.tokens": [*tokens, "[PAD320]", "[PAD321]"],
+        "tokenizer.ggml.merges": merges,
+    }
+    write_tiny_llama(tmp_path / "m.gguf", vocab_size=322, extra_metadata=changes)
     report = report_of(invoke, tiny_llama_path, "--draft", tmp_path / "m.gguf")
     assert report["vocabularies"] == {
         "same": True,

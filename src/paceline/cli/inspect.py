@@ -9,6 +9,7 @@ import typer
 from paceline.cli.loading import quantization_of
 from paceline.cli.options import QuantizationName
 from paceline.cli.progress import terminal_progress
+from paceline.errors import UsageError
 from paceline.models import Tokenizer, open_model
 from paceline.models.inspection import Inspection, TypeShare, VocabularyComparison, compare_vocabularies, inspect_model
 from paceline.models.quoting import quoted
@@ -60,13 +61,20 @@ def inspect(
         models.append(drafting)
         vocabularies = compare_vocabularies(tokenizer, its_tokenizer)
     length = target.config.context_length if context is None else context
-    target.cache_bytes(length, concurrency)  # refuses numbers out of range by the target's measure
+    _check(length, concurrency, target.config.context_length)
     demands = tuple(_demand(found, min(length, found.config.context_length), concurrency) for found in models)
     report = Report(tuple(models), demands, available_memory(), vocabularies)
     if is_json:
         typer.echo(json.dumps(as_json(report)))
     else:
         typer.echo(as_text(report))
+
+
+def _check(context: int, concurrency: int, longest: int) -> None:
+    if not 1 <= context <= longest:
+        raise UsageError(f"--context is {context}; expected 1 to {longest}, the model's context")
+    if concurrency < 1:
+        raise UsageError(f"--concurrency is {concurrency}; expected at least 1")
 
 
 def _open(reference: str, quantization: QuantizationName | None) -> tuple[Inspection, Tokenizer]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from paceline.errors import UsageError
 from paceline.models.base import Model, ModelConfig
 from paceline.models.tokenizer import Tokenizer
 
@@ -42,13 +41,8 @@ class Inspection:
         return sum(share.num_bytes for share in self.types)
 
     def cache_bytes(self, context: int, concurrency: int) -> int:
-        """Keys and values of `concurrency` sequences of `context` tokens. Raises `UsageError` for numbers that the
-        model cannot serve."""
+        """Keys and values of `concurrency` sequences of `context` tokens each."""
         config = self.config
-        if not 1 <= context <= config.context_length:
-            raise UsageError(f"context is {context}; expected 1 to {config.context_length}, the model's context")
-        if concurrency < 1:
-            raise UsageError(f"concurrency is {concurrency}; expected at least 1")
         of_position = 2 * config.num_layers * config.num_kv_heads * config.head_dim * _CACHE_ITEM_BYTES
         return of_position * context * concurrency
 
