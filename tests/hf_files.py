@@ -4,6 +4,7 @@ The reader under test never takes part in writing, so both sides are checked aga
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +155,8 @@ def write_folder(
     return tensors
 
 
-def write_tokenizer(folder: Path, vocab_size: int = VOCABULARY) -> None:
-    """Add the tokenizer and the chat template that the tiny GGUF files have."""
+def write_tokenizer(folder: Path, vocab_size: int = VOCABULARY, more_special: Sequence[str] = ()) -> None:
+    """Add the tokenizer and the chat template that the tiny GGUF files have; more special tokens come last."""
     tokens, merges = tiny_vocabulary(vocab_size)
     pairs = [(left, right) for left, _, right in (merge.partition(" ") for merge in merges)]
     vocabulary = {token: index for index, token in enumerate(tokens)}
@@ -164,7 +165,9 @@ def write_tokenizer(folder: Path, vocab_size: int = VOCABULARY) -> None:
     words = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([digits, words])
     tokenizer.decoder = tokenizers.decoders.ByteLevel()
-    tokenizer.add_special_tokens([tokenizers.AddedToken(name, special=True) for name in SPECIAL_TOKENS])
+    tokenizer.add_special_tokens(
+        [tokenizers.AddedToken(name, special=True) for name in (*SPECIAL_TOKENS, *more_special)]
+    )
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {"eos_token": SPECIAL_TOKENS[2], "bos_token": None, "chat_template": CHAT_TEMPLATE}
     (folder / "tokenizer_config.json").write_text(json.dumps(config))

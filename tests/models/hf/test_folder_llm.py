@@ -1,5 +1,6 @@
 """Folders end to end: through the API and the command line, with their own tokenizer and template."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from hf_files import config_of, write_folder, write_tokenizer
 
 from paceline import LLM, SamplingParams, UsageError
+from paceline.errors import ModelFormatError
 from paceline.models import HFModel, open_model
 from paceline.runtime.native import NativeRuntime
 
@@ -44,6 +46,38 @@ def test_unknown_quantisations(folder_path: Path, tiny_llama_path: Path) -> None
         LLM(folder_path, quantization="q5")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="leave out quantization"):
         LLM(tiny_llama_path, quantization="q8")
+
+
+def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    write_tokenizer(tmp_path, 330)
+    with HFModel(tmp_path, "q8") as model:
+        with pytest.raises(ModelFormatError, match="token 320 is past the 320 rows of the embedding"):
+            model.tokenizer()
+
+
+def test_special_tokens_without_a_row(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    write_tokenizer(tmp_path, 320, more_special=("<image_soft_token>",))
+    llm = LLM(tmp_path)
+    assert (llm.tokenizer.vocab_size, llm.runtime.info.vocab_size) == (321, 320)
+    [output] = llm.generate(PROMPT, PARAMS)
+    assert len(output.token_ids) == 40
+
+
+def test_the_special_tokens_that_templates_know(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    write_tokenizer(tmp_path)
+    (tmp_path / "special_tokens_map.json").write_text(
+        '{"eos_token": "wrong", "pad_token": {"content": "<|endoftext|>"}}'
+    )
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    config["chat_template"] = "{{ eos_token }} {{ pad_token }}{% if bos_token is defined %} bos{% endif %}"
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    with HFModel(tmp_path, "q8") as model:
+        template = model.chat_template()
+    assert template is not None
+    assert template.render([{"role": "user", "content": "hi"}]) == "<|im_end|> <|endoftext|>"
 
 
 def test_weight_bytes_follow_the_quantisation(folder_path: Path) -> None:

@@ -67,7 +67,14 @@ class HFModel(Model):
         self._shards.release(self.tensors[role].name)
 
     def tokenizer(self) -> Tokenizer:
-        return Tokenizer.from_folder(self.path)
+        tokenizer = Tokenizer.from_folder(self.path)
+        for token_id in range(self.config.vocab_size, tokenizer.vocab_size):  # Gemma 3's image token has no row
+            if not tokenizer.is_special(token_id):
+                raise ModelFormatError(
+                    f"{self.path}: token {token_id} is past the {self.config.vocab_size} rows of the embedding; "
+                    "fetch the tokenizer that belongs to it"
+                )
+        return tokenizer
 
     def chat_template(self, name: str | Path | None = None) -> ChatTemplate | None:
         return ChatTemplate.from_folder(self.path, **_special_tokens(self.path), name=name)

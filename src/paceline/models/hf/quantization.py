@@ -80,7 +80,7 @@ def _chunks(rows: int, step: int) -> Iterator[slice]:
 
 def _for_each(work: Callable[[slice], None], chunks: Iterator[slice]) -> None:
     """On all processors that this process may use; numpy does its work outside of the interpreter's lock."""
-    workers = min(len(os.sched_getaffinity(0)), _MAX_WORKERS)
-    with ThreadPoolExecutor(workers) as pool:
+    num_cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with ThreadPoolExecutor(min(num_cpus, _MAX_WORKERS)) as pool:
         for _ in pool.map(work, chunks):
             pass

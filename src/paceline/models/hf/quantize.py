@@ -27,7 +27,7 @@ def to_q8_0(rows: Floats) -> Bytes:
     exact = np.abs(x).max(axis=0) / np.float32(127)
     d = _rounded(exact)
     is_faulty = _clear_faulty(x, d)
-    d = np.where(d * np.float32(127.5) < 127 * exact, np.nextafter(d, np.float16(np.inf)), d)
+    d = np.where(d.astype(np.float32) * 127.5 < exact * 127, np.nextafter(d, np.float16(np.inf)), d)
     codes = _codes(x, d, -127, 127).astype(np.int8)
     return _packed(rows.shape[0], [d], codes.view(np.uint8), is_faulty)
 
