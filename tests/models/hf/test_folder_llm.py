@@ -51,9 +51,9 @@ def test_unknown_quantisations(folder_path: Path, tiny_llama_path: Path) -> None
 def test_a_tokenizer_of_another_model(tmp_path: Path) -> None:
     write_folder(tmp_path)
     write_tokenizer(tmp_path, 330)
-    with HFModel(tmp_path, "q8") as model:
-        with pytest.raises(ModelFormatError, match="token 320 is past the 320 rows of the embedding"):
-            model.tokenizer()
+    expected = pytest.raises(ModelFormatError, match="token 320 is past the 320 rows of the embedding")
+    with HFModel(tmp_path, "q8") as model, expected:
+        model.tokenizer()
 
 
 def test_special_tokens_without_a_row(tmp_path: Path) -> None:
