@@ -16,7 +16,7 @@ from paceline.controller import OFF
 from paceline.proposers import PROPOSERS
 
 Invoke = Callable[..., Any]  # see conftest.py
-COMMANDS = ("generate", "chat", "models", "profile", "demo")
+COMMANDS = ("generate", "chat", "models", "profile", "inspect", "demo")
 
 
 def test_version(invoke: Invoke) -> None:
