@@ -3,10 +3,13 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hf_files import write_folder, write_tokenizer
+
+from paceline.cli.options import QuantizationName
+from paceline.models import Quantization
 
 Invoke = Callable[..., Any]  # see conftest.py
 
@@ -28,3 +31,7 @@ def test_a_folder_answers_in_each(invoke: Invoke, tmp_path: Path) -> None:
         result = invoke("generate", "--json", "-m", tmp_path, "--max-tokens", 4, *quantization, "hi")
         assert (result.exit_code, result.stderr) == (0, "")
         assert json.loads(result.stdout)["usage"]["completion_tokens"] > 0
+
+
+def test_the_names_are_those_that_there_are() -> None:
+    assert tuple(str(name) for name in QuantizationName) == get_args(Quantization)
