@@ -118,7 +118,7 @@ def write_tiny_model(
     head: of `token_embd.weight`); `vector_type`, F32, F16 or BF16, that of norms and biases. Sizes not given suit the
     types: 64 and 96, or 256 and 256. `head_dim` None means the hidden size shared among the heads. The same arguments
     give the same bytes. `extra_metadata` adds or replaces strings, bools, ints (as uint32), floats and arrays; None
-    removes a key. With `split_max_tensors`, which is 0 for one file, parts of at most so many tensors are written beside
+    removes a key. With `split_max_tensors`, 0 for one file, parts of at most so many tensors are written beside
     `path`.
     """
     types_used = [gguf.GGMLQuantizationType[name] for name in (tensor_type, head_type) if name]

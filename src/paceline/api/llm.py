@@ -14,7 +14,7 @@ from paceline.api.speculation import Speculation
 from paceline.api.stream import Stream
 from paceline.engine import Engine, Request
 from paceline.errors import UsageError
-from paceline.models import Progress, SilentProgress, Tokenizer, encode_chat, open_model
+from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, encode_chat, open_model
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.sampling_params import SamplingParams
 
@@ -23,16 +23,18 @@ class LLM:
     """Loads a model once and answers as often as asked. Not thread-safe.
 
     `model`: an alias ("smollm2"), the path of a .gguf file or of a folder, or a model on the Hugging Face hub:
-    `org/repo`, `org/repo:QUANT`, `org/repo/file.gguf`, each with `@revision` if wanted. `speculation`: None, a
-    proposer's name, a mapping or a `Speculation`; it changes the speed and never the text. `max_model_len`: the most
-    tokens that prompt and answer may have together, the model's context by default. `num_threads`: what the process may
-    use by default. `progress` is told about fetching, packing and long prompts.
+    `org/repo`, `org/repo:QUANT`, `org/repo/file.gguf`, each with `@revision` if wanted. `quantization`: how to pack the
+    weights of safetensors, "q8" (by default), "q4" or "none"; only for those. `speculation`: None, a proposer's name, a
+    mapping or a `Speculation`; it changes the speed and never the text. `max_model_len`: the most tokens that prompt
+    and answer may have together, the model's context by default. `num_threads`: what the process may use by default.
+    `progress` is told about fetching, packing and long prompts.
     """
 
     def __init__(
         self,
         model: str | Path = "smollm2",
         *,
+        quantization: Quantization | None = None,
         speculation: Speculation | Mapping[str, Any] | str | None = None,
         max_model_len: int | None = None,
         num_threads: int | None = None,
@@ -42,7 +44,7 @@ class LLM:
         controller, proposers = self._speculation.create()
         progress = progress if progress is not None else SilentProgress()
         self._deliveries = Deliveries(PrefillProgress(progress))
-        with open_model(model, progress=progress) as opened:
+        with open_model(model, quantization=quantization, progress=progress) as opened:
             self._tokenizer = opened.tokenizer()
             options = NativeOptions(
                 max_length=max_model_len, num_threads=num_threads, vocab_size=self._tokenizer.vocab_size

@@ -53,6 +53,7 @@ def generate(
         ),
     ],
     model: opt.Model = DEFAULT_MODEL,
+    quantization: opt.Quantization = None,
     proposer: opt.Proposer = opt.ProposerName.OFF,
     num_speculative_tokens: opt.NumSpeculativeTokens = None,
     max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
@@ -81,7 +82,7 @@ def generate(
 
         run(
             prompt,
-            opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads),
+            opt.ModelOptions(model, quantization, proposer, num_speculative_tokens, max_model_len, threads),
             max_tokens=max_tokens,
             chat=chat,
             show_drafts=show_drafts,
@@ -92,6 +93,7 @@ def generate(
 @app.command()
 def chat(
     model: opt.Model = DEFAULT_MODEL,
+    quantization: opt.Quantization = None,
     proposer: opt.Proposer = opt.ProposerName.OFF,
     num_speculative_tokens: opt.NumSpeculativeTokens = None,
     max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
@@ -110,7 +112,7 @@ def chat(
             from paceline.cli.chat import chat as run
 
         run(
-            opt.ModelOptions(model, proposer, num_speculative_tokens, max_model_len, threads),
+            opt.ModelOptions(model, quantization, proposer, num_speculative_tokens, max_model_len, threads),
             max_tokens=max_tokens,
             show_drafts=show_drafts,
         )
@@ -119,6 +121,7 @@ def chat(
 @app.command()
 def profile(
     model: opt.Model = DEFAULT_MODEL,
+    quantization: opt.Quantization = None,
     threads: opt.Threads = None,
     rounds: Annotated[
         int, typer.Option("--rounds", metavar="N", help="How often to measure each point; medians are printed.")
@@ -143,7 +146,62 @@ def profile(
         with interrupts_at_once():
             from paceline.cli.profile import profile as run
 
-        run(model, threads=threads, contexts=context or DEFAULT_CONTEXTS, rounds=rounds, is_json=json)
+        run(
+            model,
+            quantization=quantization,
+            threads=threads,
+            contexts=context or DEFAULT_CONTEXTS,
+            rounds=rounds,
+            is_json=json,
+        )
+
+
+@app.command()
+def inspect(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="What --model takes elsewhere: a short name, a file or a folder.")
+    ],
+    draft: Annotated[
+        str | None,
+        typer.Option(
+            "--draft",
+            metavar="DRAFT",
+            help="A second model: whether its vocabulary is the same, so that it could draft for the first.",
+            show_default=False,
+        ),
+    ] = None,
+    context: Annotated[
+        int | None,
+        typer.Option(
+            "--context",
+            metavar="N",
+            help="Tokens of each sequence, for the memory of the cache; the model's context if not given.",
+            show_default=False,
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", metavar="N", help="Sequences at once, for the memory of the cache.")
+    ] = 1,
+    quantization: opt.Quantization = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    debug: opt.Debug = False,
+) -> None:
+    """Tell what a model is and what memory it takes.
+
+    Of a pair, tell too whether the vocabularies agree. Only headers and tokenizers are read, no weights.
+    """
+    with reported_failures(debug):
+        with interrupts_at_once():
+            from paceline.cli.inspect import inspect as run
+
+        run(
+            model,
+            draft=draft,
+            quantization=quantization,
+            context=context,
+            concurrency=concurrency,
+            is_json=json,
+        )
 
 
 @app.command()

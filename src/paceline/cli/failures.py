@@ -21,6 +21,7 @@ _OPTIONS = {
     "max_tokens": "--max-tokens",
     "num_speculative_tokens": "--num-speculative-tokens",
     "num_threads": "--threads",
+    "quantization": "--quantization",
 }  # parameters of the library, and the options that stand for them
 _PARAMETER = re.compile(rf"(?<![^\s(])({'|'.join(_OPTIONS)})(?![^\s,;:.)])")  # as a word, not in quotes or a path
 

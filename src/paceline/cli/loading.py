@@ -4,9 +4,10 @@ import sys
 from typing import Any, TextIO
 
 from paceline import LLM
-from paceline.cli.options import ModelOptions
+from paceline.cli.options import ModelOptions, QuantizationName
 from paceline.cli.progress import terminal_progress
 from paceline.errors import UsageError
+from paceline.models import Quantization
 
 STANDARD_INPUT = "-"
 
@@ -17,11 +18,16 @@ def load(options: ModelOptions) -> LLM:
         speculation["num_speculative_tokens"] = options.num_speculative_tokens
     return LLM(
         options.model,
+        quantization=quantization_of(options.quantization),
         speculation=speculation,
         max_model_len=options.max_model_len,
         num_threads=options.threads,
         progress=terminal_progress(),
     )
+
+
+def quantization_of(name: QuantizationName | None) -> Quantization | None:
+    return None if name is None else name.value
 
 
 def read_prompt(argument: str) -> str:

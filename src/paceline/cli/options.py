@@ -16,11 +16,20 @@ class ProposerName(StrEnum):
     NGRAM = "ngram"
 
 
+class QuantizationName(StrEnum):
+    """How weights that are not packed yet may be. Spelled out here for the same reason."""
+
+    Q8 = "q8"
+    Q4 = "q4"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
     """How to load a model."""
 
     model: str
+    quantization: QuantizationName | None
     proposer: ProposerName
     num_speculative_tokens: int | None
     max_model_len: int | None
@@ -43,6 +52,15 @@ Proposer = Annotated[
         "--proposer",
         help="Who drafts tokens for the model to check. The text is the same with any. Off unless asked for: drafts "
         "pay where an answer repeats its prompt or itself, and nothing decides yet by itself when they do.",
+    ),
+]
+Quantization = Annotated[
+    QuantizationName | None,
+    typer.Option(
+        "--quantization",
+        help="How to pack the weights of a safetensors folder while loading: in 8 bits, in 4 (smaller and faster, but "
+        "not the same model), or as they are stored. 8 bits if not given. Not for .gguf files, packed as they are.",
+        show_default=False,
     ),
 ]
 NumSpeculativeTokens = Annotated[

@@ -8,6 +8,8 @@ from typing import Any
 import typer
 
 from paceline.cli.failures import complain
+from paceline.cli.loading import quantization_of
+from paceline.cli.options import QuantizationName
 from paceline.cli.progress import terminal_progress
 from paceline.errors import UsageError
 from paceline.models import open_model
@@ -25,11 +27,19 @@ class Setting:
     rounds: int
 
 
-def profile(model: str, *, threads: int | None, contexts: Sequence[int], rounds: int, is_json: bool) -> None:
+def profile(
+    model: str,
+    *,
+    quantization: QuantizationName | None,
+    threads: int | None,
+    contexts: Sequence[int],
+    rounds: int,
+    is_json: bool,
+) -> None:
     """Measure and print. Contexts that the model does not have are left out with a note."""
     _check(contexts, rounds)
     progress = terminal_progress()
-    with open_model(model, progress=progress) as opened:
+    with open_model(model, quantization=quantization_of(quantization), progress=progress) as opened:
         config = opened.config
         kept = [context for context in dict.fromkeys(contexts) if fits(config, context)]
         for context in sorted(set(contexts) - set(kept)):

@@ -5,6 +5,7 @@ from paceline.models.base import LayerConfig, Model, ModelConfig, Rope, TensorIn
 from paceline.models.chat import ChatTemplate, Message, encode_chat
 from paceline.models.gguf import GGUFFile, Metadata
 from paceline.models.gguf.model import GGUFModel
+from paceline.models.hf import HFModel, Quantization
 from paceline.models.opening import open_model
 from paceline.models.references import (
     ALIASES,
@@ -29,6 +30,7 @@ __all__ = [
     "Detokenizer",
     "GGUFFile",
     "GGUFModel",
+    "HFModel",
     "HubReference",
     "LayerConfig",
     "Message",
@@ -37,6 +39,7 @@ __all__ = [
     "ModelAlias",
     "ModelConfig",
     "Progress",
+    "Quantization",
     "Rope",
     "SilentProgress",
     "TensorInfo",

@@ -1,0 +1,118 @@
+"""Plain weights to blocks of 32 with scales of their own, laid out as in GGUF files. Pure and deterministic.
+
+Scales are rounded to float16 first and codes computed with what they have become, halves to even. A block with a weight
+that is not finite, or too large for float16, becomes NaN as a whole, so that a faulty file shows in the logits.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Halfs = NDArray[np.float16]
+Bytes = NDArray[np.uint8]
+Quantizer = Callable[[Floats], Bytes]
+"""From `[rows, columns]`, columns a multiple of 32, to `[rows, bytes of a row]`."""
+
+BLOCK = 32
+_REFINEMENTS = 2
+_LARGEST = 30000  # scale; what least squares makes of it still fits float16
+_FLAT = 1e-3  # a square sum of codes about their mean below this: they are all equal
+
+
+def to_q8_0(rows: Floats) -> Bytes:
+    """`d · c`, c from -127 to 127: no weight is further from its own than half a step."""
+    x = _columns(rows)
+    exact = np.abs(x).max(axis=0) / np.float32(127)
+    d = _rounded(exact)
+    is_faulty = _clear_faulty(x, d)
+    d = np.where(d.astype(np.float32) * 127.5 < exact * 127, np.nextafter(d, np.float16(np.inf)), d)
+    codes = _codes(x, d, -127, 127).astype(np.int8)
+    return _packed(rows.shape[0], [d], codes.view(np.uint8), is_faulty)
+
+
+def to_q4_0(rows: Floats) -> Bytes:
+    """`d · (c - 8)`, c from 0 to 15: the weight of the largest magnitude is met first, then least squares."""
+    x = _columns(rows)
+    low, high = x.min(axis=0), x.max(axis=0)
+    d = _rounded(np.where(-low > high, low, high) / np.float32(-8))
+    is_faulty = _clear_faulty(x, d)
+    codes = _codes(x, d, -8, 7)
+    for _ in range(_REFINEMENTS):
+        norm = np.square(codes).sum(axis=0)
+        fitted = (codes * x).sum(axis=0) / np.maximum(norm, 1)
+        d = np.where(norm > 0, _rounded(fitted), d)
+        codes = _codes(x, d, -8, 7)
+    codes += 8
+    return _packed(rows.shape[0], [d], _nibbles(codes), is_faulty)
+
+
+def to_q4_1(rows: Floats) -> Bytes:
+    """`d · c + m`, c from 0 to 15: from the least weight to the largest first, then by least squares."""
+    x = _columns(rows)
+    low = x.min(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        d, m = _rounded((x.max(axis=0) - low) / np.float32(15)), _rounded(low)
+    is_faulty = _clear_faulty(x, d, m)
+    codes = _codes(x - m, d, 0, 15)
+    mean = x.mean(axis=0)
+    for _ in range(_REFINEMENTS):
+        mean_code = codes.mean(axis=0)
+        codes -= mean_code
+        norm = np.square(codes).sum(axis=0)
+        codes *= x
+        slope = codes.sum(axis=0) / np.maximum(norm, _FLAT)
+        is_flat = norm < _FLAT
+        d = np.where(is_flat, d, _rounded(slope))
+        m = np.where(is_flat, m, _rounded(mean - slope * mean_code))
+        codes = _codes(x - m, d, 0, 15)
+    return _packed(rows.shape[0], [d, m], _nibbles(codes), is_faulty)
+
+
+def _columns(rows: Floats) -> Floats:
+    """A copy as `[32, blocks]`: what is done to each block is then done to long runs at once."""
+    return np.array(rows.reshape(-1, BLOCK).T, np.float32, order="C", copy=True)
+
+
+def _rounded(values: Floats) -> Halfs:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(np.float16)
+
+
+def _clear_faulty(x: Floats, *scales: Halfs) -> NDArray[np.bool_]:
+    """Which blocks cannot be expressed; their weights and scales are 0 from here on."""
+    is_faulty: NDArray[np.bool_] = ~np.logical_and.reduce([np.abs(scale) <= _LARGEST for scale in scales])
+    if is_faulty.any():
+        x[:, is_faulty] = 0
+        for scale in scales:
+            scale[is_faulty] = 0
+    return is_faulty
+
+
+def _inverse(d: Halfs) -> Floats:
+    """1 / d, and 0 where d is 0: codes make no difference there."""
+    return np.divide(np.float32(1), d, out=np.zeros(d.shape, np.float32), where=d != 0, dtype=np.float32)
+
+
+def _codes(x: Floats, d: Halfs, least: int, most: int) -> Floats:
+    codes = x * _inverse(d)
+    np.rint(codes, out=codes)
+    return np.clip(codes, least, most, out=codes)
+
+
+def _nibbles(codes: Floats) -> Bytes:
+    """Byte j of a block: code j in the low half, code 16 + j in the high one."""
+    whole = codes.astype(np.uint8)
+    return whole[: BLOCK // 2] | np.left_shift(whole[BLOCK // 2 :], 4, dtype=np.uint8)
+
+
+def _packed(num_rows: int, scales: list[Halfs], codes: Bytes, is_faulty: NDArray[np.bool_]) -> Bytes:
+    """The scales of each block, then its codes, from `[blocks]` and `[bytes, blocks]`."""
+    head = 2 * len(scales)
+    blocks = np.empty((codes.shape[1], head + codes.shape[0]), np.uint8)
+    for index, scale in enumerate(scales):
+        written = np.where(is_faulty, np.float16(np.nan), scale).astype("<f2")
+        blocks[:, 2 * index : 2 * index + 2] = written.view(np.uint8).reshape(-1, 2)
+    blocks[:, head:] = codes.T
+    return blocks.reshape(num_rows, -1)
