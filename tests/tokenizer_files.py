@@ -1,6 +1,5 @@
-"""GGUF files that hold a tokenizer and nothing else, and Hugging Face folders, written without the code under test."""
+"""GGUF files that hold a tokenizer and nothing else, written without the code under test."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +57,3 @@ def sentencepiece_settings(pieces: list[tuple[str, float, int]], *, model: str =
         "bos_token_id": 1,
         "eos_token_id": 2,
     }
-
-
-def write_folder(path: Path, tokenizer: dict[str, Any], **files: dict[str, Any]) -> Path:
-    """tokenizer.json, and `files` by name without the ending: `tokenizer_config={…}`."""
-    path.mkdir(exist_ok=True)
-    for name, content in {"tokenizer": tokenizer, **files}.items():
-        (path / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
-    return path

@@ -1,117 +1,21 @@
 """Tokenizers of Hugging Face folders: ids equal the library's over the same file, settings honoured, faults named."""
 
 import json
-import stat
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tokenizers
-from gguf_files import byte_alphabet, tiny_vocabulary
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizer_files import write_folder
+from tokenizer_folders import added, byte_level, sentencepiece, template, unigram, write_folder
 
 from paceline.errors import ModelFormatError, ModelNotFoundError, UnsupportedModelError
 from paceline.models import Tokenizer
 
 SPACE = "\u2581"
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.text("helo wrd<tool>\n '1", max_size=80)
-_, MERGES = tiny_vocabulary(400)
-LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
-WORDS = ("hello", "world", "the")
-
-
-def added(token_id: int, content: str, *, special: bool, **flags: bool) -> dict[str, Any]:
-    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
-    return {"id": token_id, "content": content, "special": special, **plain, **flags}
-
-
-def template(before: str | None, after: str | None = None) -> dict[str, Any]:
-    names = [name for name in (before, after) if name is not None]
-    single = [{"Sequence": {"id": "A", "type_id": 0}}]
-    if before is not None:
-        single.insert(0, {"SpecialToken": {"id": before, "type_id": 0}})
-    if after is not None:
-        single.append({"SpecialToken": {"id": after, "type_id": 0}})
-    tokens = {name: {"id": name, "ids": [index], "tokens": [name]} for index, name in enumerate(names)}
-    return {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": tokens}
-
-
-def byte_level(**changes: Any) -> dict[str, Any]:
-    """Like Llama 3: control tokens behind the vocabulary, and one that ordinary text may hold."""
-    tokens = [*byte_alphabet(), *dict.fromkeys(merge.replace(" ", "") for merge in MERGES)]
-    size = len(tokens)
-    split = {"type": "Split", "pattern": {"Regex": LLAMA3}, "behavior": "Isolated", "invert": False}
-    to_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    return {
-        "version": "1.0",
-        "added_tokens": [
-            added(size, "<|begin|>", special=True),
-            added(size + 1, "<|end|>", special=True),
-            added(size + 2, "<tool>", special=False),
-        ],
-        "normalizer": None,
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, to_bytes]},
-        "post_processor": {"type": "Sequence", "processors": [to_bytes, template("<|begin|>")]},
-        "decoder": to_bytes,
-        "model": {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)}, "merges": MERGES},
-        **changes,
-    }
-
-
-def pieces() -> tuple[list[str], list[str]]:
-    """Tokens and merges of a SentencePiece-like vocabulary."""
-    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), SPACE, *"helowrdt"]
-    merges = []
-    for word in WORDS:
-        merges += [f"{word[:end]} {word[end]}" for end in range(1, len(word))]
-        merges.append(f"{SPACE} {word}")
-    tokens += dict.fromkeys(merge.replace(" ", "") for merge in merges)
-    return tokens, merges
-
-
-def sentencepiece(scheme: str | None, **changes: Any) -> dict[str, Any]:
-    """Like Llama 2: spaces put in front by the normaliser or, with a `scheme`, by the pre-tokenizer."""
-    tokens, merges = pieces()
-    prepend, replace = {"type": "Prepend", "prepend": SPACE}, {"type": "Replace", "pattern": {"String": " "}}
-    metaspace = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": scheme, "split": False}
-    normalizer = {"type": "Sequence", "normalizers": [prepend, {**replace, "content": SPACE}]}
-    decoders = [
-        {"type": "Replace", "pattern": {"String": SPACE}, "content": " "},
-        {"type": "ByteFallback"},
-        {"type": "Fuse"},
-        {"type": "Strip", "content": " ", "start": 1, "stop": 0},
-    ]
-    return {
-        "version": "1.0",
-        "added_tokens": [added(i, tokens[i], special=True) for i in range(3)]
-        + [added(len(tokens), "<tool>", special=False)],
-        "normalizer": None if scheme else normalizer,
-        "pre_tokenizer": metaspace if scheme else None,
-        "post_processor": template("<s>", "</s>"),
-        "decoder": {"type": "Sequence", "decoders": decoders},
-        "model": {
-            "type": "BPE",
-            "unk_token": "<unk>",
-            "fuse_unk": True,
-            "byte_fallback": True,
-            "vocab": {token: i for i, token in enumerate(tokens)},
-            "merges": [merge.split(" ") for merge in merges],
-        },
-        **changes,
-    }
-
-
-def unigram() -> dict[str, Any]:
-    tokens, _ = pieces()
-    content = sentencepiece("always")
-    vocabulary = [[token, 0.0 if i < 259 else -1.0 - i / 100] for i, token in enumerate(tokens)]
-    content["model"] = {"type": "Unigram", "unk_id": 0, "vocab": vocabulary, "byte_fallback": True}
-    content["pre_tokenizer"]["split"] = True
-    return content
 
 
 KINDS: dict[str, Callable[[], dict[str, Any]]] = {
@@ -282,82 +186,3 @@ def test_missing_and_broken_files_are_named(tmp_path: Path) -> None:
     (folder / "tokenizer.json").write_text(json.dumps(byte_level(post_processor=None)))
     with pytest.raises(ModelFormatError, match="<nowhere>"):
         Tokenizer.from_folder(folder)
-
-
-# ---- the cache ----
-
-
-@pytest.fixture
-def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """A folder whose tokenizer.json is large enough to be cached, and the cache's folder."""
-    monkeypatch.setenv("PACELINE_CACHE", str(tmp_path / "cache"))
-    folder = write_folder(tmp_path / "model", sentencepiece(None))
-    file = folder / "tokenizer.json"
-    file.write_text(file.read_text() + " " * (1 << 20))
-    return folder, tmp_path / "cache" / "tokenizers"
-
-
-def entries(cache: Path) -> list[Path]:
-    return sorted(cache.iterdir()) if cache.exists() else []
-
-
-def test_a_cached_tokenizer_is_the_same(cached: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, cache = cached
-    built = Tokenizer.from_folder(folder)
-    assert len(entries(cache)) == 1
-    monkeypatch.setattr("paceline.models.tokenizer.cache._parse", lambda *_: pytest.fail("parsed again"))
-    again = Tokenizer.from_folder(folder)
-    for text in ("hello world", "<tool>the\u00e9", ""):
-        assert again.encode(text) == built.encode(text)
-    assert again.special_tokens == built.special_tokens
-
-
-def test_another_file_is_another_entry(cached: tuple[Path, Path]) -> None:
-    folder, cache = cached
-    before = Tokenizer.from_folder(folder)
-    content = sentencepiece(None)
-    content["added_tokens"].pop()
-    (folder / "tokenizer.json").write_text(json.dumps(content) + " " * (1 << 20))
-    assert Tokenizer.from_folder(folder).vocab_size == before.vocab_size - 1
-    assert len(entries(cache)) == 2
-
-
-@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda _: b"", lambda data: data[:70] + b"x" + data[71:]])
-def test_damaged_entries_are_made_anew(cached: tuple[Path, Path], damage: Callable[[bytes], bytes]) -> None:
-    folder, cache = cached
-    ids = Tokenizer.from_folder(folder).encode("hello world")
-    (entry,) = entries(cache)
-    sound = entry.read_bytes()
-    entry.write_bytes(damage(sound))
-    assert Tokenizer.from_folder(folder).encode("hello world") == ids
-    assert entry.read_bytes() == sound
-
-
-def test_without_a_cache_all_still_works(cached: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, cache = cached
-    cache.parent.mkdir()
-    cache.write_text("in the way")
-    ids = Tokenizer.from_folder(folder).encode("hello")
-    monkeypatch.setenv("PACELINE_CACHE", "~no-such-user-at-all/cache")
-    assert Tokenizer.from_folder(folder).encode("hello") == ids
-
-
-def test_several_writers_leave_one_sound_entry(cached: tuple[Path, Path]) -> None:
-    folder, cache = cached
-    found: list[list[int]] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(Tokenizer.from_folder(folder).encode("hello"))) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [found[0]] * 4
-    (entry,) = entries(cache)
-    assert stat.S_ISREG(entry.stat().st_mode)
-
-
-def test_small_files_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PACELINE_CACHE", str(tmp_path / "cache"))
-    Tokenizer.from_folder(write_folder(tmp_path / "model", byte_level()))
-    assert entries(tmp_path / "cache" / "tokenizers") == []

@@ -44,7 +44,9 @@ def read_folder(path: Path) -> FolderTokenizer:
         return _build(path, _with_added(tables, config), config)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ModelFormatError(f"{file} is not a sound tokenizer.json ({quoted(reason)}); fetch it again") from error
+        raise ModelFormatError(
+            f"{path}: tokenizer.json or the settings beside it are not sound ({quoted(reason)}); fetch them again"
+        ) from error
 
 
 def _build(path: Path, tables: TokenizerTables, config: Mapping[str, Any]) -> FolderTokenizer:
@@ -103,9 +105,15 @@ def unknown_token(tables: TokenizerTables) -> int | None:
     """The id of the model's unknown token."""
     model = tables.settings["model"]
     if model.get("unk_token") is not None:
-        return tables.tokens.index(model["unk_token"])
+        return _find(tables, model["unk_token"])
     unknown_id: int | None = model.get("unk_id")
     return unknown_id
+
+
+def _find(tables: TokenizerTables, name: str) -> int:
+    if name not in tables.tokens:
+        raise ValueError(f"there is no token {name!r}")
+    return tables.tokens.index(name)
 
 
 def _looks_special(name: str) -> bool:
@@ -131,7 +139,7 @@ def _vocabulary(path: Path, tables: TokenizerTables, kinds: Kinds, config: Mappi
         "bos": before if before is not None else config.get("bos_token"),
         "eos": after if after is not None else config.get("eos_token"),
     }
-    ids = {key: tables.tokens.index(_content(name)) for key, name in named.items() if name is not None}
+    ids = {key: _find(tables, _content(name)) for key, name in named.items() if name is not None}
     adds = {}
     for key, found in (("bos", before), ("eos", after)):
         setting = config.get(f"add_{key}_token")  # rewrites the file's own template where it is given
@@ -139,7 +147,7 @@ def _vocabulary(path: Path, tables: TokenizerTables, kinds: Kinds, config: Mappi
         if adds[key] and key not in ids:
             raise ModelFormatError(f"{path}: add_{key}_token is set, but there is no {key}_token; fetch it again")
     eos = config.get("eos_token")
-    known = [*_generation_stops(path, len(kinds)), tables.tokens.index(_content(eos)) if eos is not None else None]
+    known = [*_generation_stops(path, len(kinds)), _find(tables, _content(eos)) if eos is not None else None]
     return Vocabulary(
         tables.tokens,
         kinds,
