@@ -173,3 +173,13 @@ def test_registry() -> None:
     assert create_acceptance_rule("match").is_token_identical
     with pytest.raises(UsageError, match="unknown acceptance rule 'mach'; did you mean 'match'"):
         create_acceptance_rule("mach")
+
+
+def test_a_banned_token_is_never_drawn() -> None:
+    sampler = GreedySampler(5, banned=[2, 4, 9])
+    logits = np.array([1.0, 3.0, 7.0, 3.0, 8.0, 9.0], np.float32)
+    assert sampler.sample(logits, 0) == 1
+    assert sampler.law(logits).tolist() == [0, 1, 0, 0, 0]
+    assert logits[2] == 7.0
+    with pytest.raises(ValueError, match="all 2"):
+        GreedySampler(2, banned=range(5))

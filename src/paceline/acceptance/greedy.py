@@ -1,6 +1,7 @@
 """The sampler at temperature 0: the most likely token, with no noise."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,16 +10,26 @@ from paceline.acceptance.base import Law, NonFiniteLogitsError
 
 
 class GreedySampler:
-    """The argmax over ids below `vocab_size`, ties to the lowest id. Padding behind them is never looked at."""
+    """The argmax over ids below `vocab_size` that are not `banned`, ties to the lowest id.
 
-    def __init__(self, vocab_size: int) -> None:
+    Padding behind `vocab_size` is never looked at. Raises ValueError where every id is banned.
+    """
+
+    def __init__(self, vocab_size: int, banned: Iterable[int] = ()) -> None:
         self._vocab_size = vocab_size
+        self._banned = frozenset(token for token in banned if token < vocab_size)
+        if len(self._banned) == vocab_size:
+            raise ValueError(f"all {vocab_size} token ids are banned")
 
     def sample(self, logits: NDArray[np.float32], position: int) -> int:
         row = logits[: self._vocab_size]
         token = int(row.argmax())  # NumPy's argmax is the first NaN where there is one
         if not math.isfinite(row[token]) or not math.isfinite(row.min()):
             raise NonFiniteLogitsError(f"the logits that decide position {position} are not finite")
+        if token in self._banned:  # rare: only then is a row worth copying
+            row = row.copy()
+            row[list(self._banned)] = -np.inf
+            token = int(row.argmax())
         return token
 
     def law(self, logits: NDArray[np.float32]) -> Law:

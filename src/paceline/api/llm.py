@@ -57,6 +57,7 @@ class LLM:
             proposers,
             create_acceptance_rule("match"),
             eos_token_ids=self._tokenizer.stop_ids,
+            banned_token_ids=self._tokenizer.unproducible_ids,
             records=self._deliveries.record,
         )
 
@@ -101,7 +102,15 @@ class LLM:
         return Stream(collector, self._step, lambda: self._abort(sequence))
 
     def _encode(self, prompt: Prompt) -> list[int]:
-        return self._tokenizer.encode(prompt) if isinstance(prompt, str) else as_token_ids(prompt)
+        if not isinstance(prompt, str):
+            return as_token_ids(prompt)
+        least = self._tokenizer.min_num_tokens(prompt)
+        if least >= self.max_model_len:  # before a text of megabytes is tokenised for nothing
+            raise UsageError(
+                f"the prompt has at least {least} tokens, and prompt and answer together may have "
+                f"{self.max_model_len}; shorten it"
+            )
+        return self._tokenizer.encode(prompt)
 
     def _encode_any(self, prompt: Prompt | Conversation) -> list[int]:
         if is_conversation(prompt):

@@ -24,7 +24,8 @@ from paceline.telemetry.base import StepRecord
 
 
 class Engine:
-    """`eos_token_ids`: the model's end-of-text tokens. `records`: called with every StepRecord; it must not raise.
+    """`eos_token_ids`: the model's end-of-text tokens. `banned_token_ids`: ids that no answer may hold.
+    `records`: called with every StepRecord; it must not raise.
 
     A step that raises in its forward or before it, by an interrupt for example, has committed nothing and may be tried
     again. One that raises later ends the sequences that were in it: nobody can tell what their callers have missed.
@@ -41,6 +42,7 @@ class Engine:
         rule: AcceptanceRule,
         *,
         eos_token_ids: Iterable[int] = (),
+        banned_token_ids: Iterable[int] = (),
         prefill_chunk: int = DEFAULT_PREFILL_CHUNK,
         records: Callable[[StepRecord], None] | None = None,
     ) -> None:
@@ -53,6 +55,7 @@ class Engine:
         self._scheduler = Scheduler(self._cache, info, prefill_chunk)
         self._max_length = min(info.max_length, info.num_pages * info.page_size)
         self._eos_ids = frozenset(eos_token_ids)
+        self._sampler = GreedySampler(info.vocab_size, banned_token_ids)
         self._records = records
         self._num_requests = 0
         self._num_steps = 0
@@ -120,7 +123,7 @@ class Engine:
                 num_prompt=len(prompt),
                 max_tokens=capacity if params.max_tokens is None else min(params.max_tokens, capacity),
                 stop_ids=frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else self._eos_ids),
-                sampler=GreedySampler(vocab_size),
+                sampler=self._sampler,
             )
         )
         return sequence
