@@ -92,8 +92,8 @@ def _read_ropes(settings: Settings, head_dim: int, *, is_gemma: bool) -> tuple[R
 
 def _attention_scale(settings: Settings, head_dim: int, *, is_gemma: bool) -> float:
     scalar = settings.number("query_pre_attn_scalar", _GEMMA3_SCALAR) if is_gemma else head_dim
-    if not 0 < scalar <= _MAX_SIZE:
-        raise settings.malformed(f"query_pre_attn_scalar is {scalar}, expected a positive number up to {_MAX_SIZE}")
+    if not 1 <= scalar <= _MAX_SIZE:
+        raise settings.malformed(f"query_pre_attn_scalar is {scalar}, expected a number from 1 to {_MAX_SIZE}")
     return float(scalar**-0.5)
 
 

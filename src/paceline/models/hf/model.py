@@ -1,5 +1,6 @@
 """A Hugging Face folder of safetensors as an opened model, its weights quantised while they are loaded."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -91,7 +92,7 @@ class HFModel(Model):
         name = tensor_name(role, self.config)
         source = self._shards.tensors[name]
         kind = loaded_type(self._stored[role], role, source.shape, self.quantization)
-        num_blocks = int(np.prod(source.shape, dtype=np.int64)) // kind.block_size
+        num_blocks = math.prod(source.shape) // kind.block_size
         return TensorInfo(name, kind, source.shape, source.offset, num_blocks * kind.block_bytes)
 
 

@@ -9,6 +9,7 @@ from paceline.models.quoting import quoted
 
 _DEFAULT_THETA = 10000.0
 _GEMMA3_THETA, _GEMMA3_LOCAL_THETA = 1e6, 10000.0
+_LEAST, _MOST = 1e-6, 1e12  # of any one number: what is computed from such stays finite
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 
 
@@ -127,9 +128,8 @@ def _original_context(config: Settings, parameters: Settings) -> int:
     return original
 
 
-def _positive(settings: Settings, key: str, *, least: float = 0.0, default: float | None = None) -> float:
+def _positive(settings: Settings, key: str, *, least: float = _LEAST, default: float | None = None) -> float:
     value = settings.number(key, default)
-    if not (math.isfinite(value) and value > 0 and value >= least):
-        expected = f"a finite number of at least {least:g}" if least else "a positive number"
-        raise settings.malformed(f"{settings.name(key)} is {value}, expected {expected}")
+    if not least <= value <= _MOST:
+        raise settings.malformed(f"{settings.name(key)} is {value}, expected a number from {least:g} to {_MOST:g}")
     return value
