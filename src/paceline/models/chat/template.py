@@ -3,9 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from paceline.errors import ModelFormatError, UsageError
+from paceline.models.chat import sources
 from paceline.models.gguf.file import GGUFFile
 from paceline.models.quoting import quoted
 
@@ -16,28 +18,74 @@ Message = Mapping[str, str]
 """`{"role": …, "content": …}`, nothing else."""
 
 _ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-_KEY = "tokenizer.chat_template"
 
 
 class ChatTemplate:
     """A model's chat template. Compiled on first use; rendering keeps no state."""
 
-    def __init__(self, source: str, *, bos_token: str = "", eos_token: str = "") -> None:
+    def __init__(
+        self,
+        source: str,
+        *,
+        tool_source: str | None = None,
+        bos_token: str | None = None,
+        eos_token: str | None = None,
+        unk_token: str | None = None,
+        pad_token: str | None = None,
+    ) -> None:
+        """`tool_source`: what to render conversations with tools with, where it is another template."""
         self.source = source
-        self._tokens = {"bos_token": bos_token, "eos_token": eos_token}
+        self._tool_source = tool_source
+        tokens = {"bos_token": bos_token, "eos_token": eos_token, "unk_token": unk_token, "pad_token": pad_token}
+        self._tokens = {key: token for key, token in tokens.items() if token is not None}
 
     @classmethod
-    def from_gguf(cls, file: GGUFFile) -> Self | None:
-        """The file's template, or None where it has none."""
-        if _KEY not in file.metadata:
+    def from_gguf(cls, file: GGUFFile, name: str | Path | None = None) -> Self | None:
+        """The file's template, or None where it has none. `name`: one of the file's templates, else a file's path."""
+        choice = sources.choose(sources.from_gguf(file), name, file.path)
+        if choice is None:
             return None
         tokens = file.metadata.strings("tokenizer.ggml.tokens")
 
-        def name(key: str) -> str:
+        def special(key: str) -> str | None:
             token_id = file.metadata.integer(f"tokenizer.ggml.{key}_token_id", -1)
-            return tokens[token_id] if 0 <= token_id < len(tokens) else ""
+            return tokens[token_id] if 0 <= token_id < len(tokens) else None
 
-        return cls(file.metadata.string(_KEY), bos_token=name("bos"), eos_token=name("eos"))
+        return cls(
+            choice.source,
+            tool_source=choice.tool_source,
+            bos_token=special("bos"),
+            eos_token=special("eos"),
+            unk_token=special("unknown"),
+            pad_token=special("padding"),
+        )
+
+    @classmethod
+    def from_folder(
+        cls,
+        folder: Path,
+        *,
+        bos_token: str | None = None,
+        eos_token: str | None = None,
+        unk_token: str | None = None,
+        pad_token: str | None = None,
+        name: str | Path | None = None,
+    ) -> Self | None:
+        """The template of a Hugging Face folder, or None where it has none; `name` as in `from_gguf`.
+
+        The caller knows the special tokens, which configurations write in several ways.
+        """
+        choice = sources.choose(sources.from_folder(folder), name, folder)
+        if choice is None:
+            return None
+        return cls(
+            choice.source,
+            tool_source=choice.tool_source,
+            bos_token=bos_token,
+            eos_token=eos_token,
+            unk_token=unk_token,
+            pad_token=pad_token,
+        )
 
     def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
         """The conversation as text, ending where the assistant is to go on if `add_generation_prompt`.
