@@ -8,7 +8,7 @@ a list. Bytes are what texts, lists and mappings would take if all were kept. Co
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-_STEPS = 300_000  # under a second of this interpreter
+_STEPS = 150_000  # a third of a second or so of this interpreter
 _STEPS_A_VALUE = 200  # of the messages and tools: a message has three and takes a template a hundred steps
 _CHARACTERS_A_STEP = 256
 _BYTES = 48 << 20

@@ -1,4 +1,4 @@
-"""Runs a chat template's syntax tree: a template is somebody else's program, and here it can do only what is written out.
+"""Runs a chat template's syntax tree: a template is somebody else's program, and here it can do no more than is listed.
 
 Python never compiles or looks up anything on a template's behalf. Statements are here, expressions next door, and
 filters, tests and methods are those listed. Everything is charged to a budget.
@@ -17,6 +17,9 @@ from paceline.models.chat.dates import format_date
 from paceline.models.chat.expressions import Expressions
 from paceline.models.chat.scope import Loop, Scope
 from paceline.models.chat.values import Function, Namespace, TemplateError, Undefined, is_true, kind, members, to_text
+
+
+_CALL_STEPS = 8  # of a macro: what Python does for it, in evaluations
 
 
 class TemplateRefusalError(Exception):
@@ -113,6 +116,7 @@ class Interpreter(Expressions):
         self, node: nodes.Macro | nodes.CallBlock, scope: Scope, name: str, /, *args: Any, **kwargs: Any
     ) -> str:
         """Arguments that have no name of their own are in `varargs` and `kwargs`, where the body asks for those."""
+        self.budget.step(_CALL_STEPS + 2 * len(node.args))
         inner = Scope(scope, {"caller": kwargs.pop("caller", Undefined("caller"))})
         with self.budget.level():
             self._bind(node, inner, name, args, kwargs)

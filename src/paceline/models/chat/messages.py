@@ -1,4 +1,4 @@
-"""What callers hand in as a conversation: messages, tools and template variables, checked and copied to plain values."""
+"""What callers hand in as a conversation: messages, tools, template variables; checked, and copied as plain values."""
 
 import json
 import re

@@ -14,6 +14,7 @@ from paceline.models.chat.values import (
     Undefined,
     are_equal,
     as_key,
+    is_key,
     defined,
     kind,
     members,
@@ -46,7 +47,7 @@ def item(value: Any, key: Any, budget: Budget) -> Any:
 
 def _entry(value: Any, key: Any) -> Any:
     if isinstance(value, dict):
-        return value.get(as_key(key), Undefined(str(key)[:40]))
+        return value.get(key, Undefined(str(key)[:40])) if is_key(key) else Undefined(kind(key))
     if isinstance(value, Record) and isinstance(key, str):
         return value.member(key)
     return Undefined(str(key)[:40] if isinstance(key, str) else kind(key))

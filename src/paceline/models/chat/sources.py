@@ -17,7 +17,7 @@ DEFAULT = "default"
 _TOOL_USE = "tool_use"
 _KEY = "tokenizer.chat_template"
 _MAX_JSON = 64 << 20  # bytes; configurations list a model's added tokens too
-MAX_SOURCE = 1 << 18  # characters; the longest real ones have some ten thousand
+MAX_SOURCE = 1 << 16  # characters; the longest real ones have some twenty thousand, and reading them takes time too
 
 
 class Choice(NamedTuple):

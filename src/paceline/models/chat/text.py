@@ -1,7 +1,7 @@
 """Text that knows which of its characters the template wrote itself.
 
 Only those may be part of a special token. A `Text` is a `str` with such marks; a plain `str` has none, whoever made it.
-So an operation that does not carry marks along can lose a special token of the template, and never let a user write one.
+So an operation that carries no marks along can lose a special token of the template, and never lets a user write one.
 """
 
 from collections.abc import Iterable, Sequence

@@ -155,8 +155,12 @@ def contains(container: Any, item: Any, budget: Budget) -> bool:
     return any(are_equal(member, item, budget) for member in members(container, budget))
 
 
+def is_key(value: Any) -> bool:
+    """Whether a mapping can have an entry of that name."""
+    return value is None or isinstance(value, str | int | float | Undefined)
+
+
 def as_key(value: Any) -> Any:
-    """A value that a mapping may be asked for. Raises `TemplateError` for others."""
-    if value is None or isinstance(value, str | int | float | Undefined):
+    if is_key(value):
         return value
     raise TemplateError(f"{kind(value)} cannot be the key of a mapping")
