@@ -8,9 +8,10 @@ a list. Bytes are what texts, lists and mappings would take if all were kept. Co
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-_STEPS = 150_000  # a third of a second or so of this interpreter
+_STEPS = 100_000  # some tenths of a second of this interpreter
 _STEPS_A_VALUE = 200  # of the messages and tools: a message has three and takes a template a hundred steps
-_CHARACTERS_A_STEP = 256
+_CHARACTERS_A_STEP = 256  # read
+_BYTES_A_STEP = 1024  # made
 _BYTES = 48 << 20
 _BYTES_A_CHARACTER = 100  # of the messages and tools: their text is copied ten or twenty times on its way
 _SHORT_SEARCH = 30_000  # characters from which on Python's search is linear whatever it looks for
@@ -56,7 +57,7 @@ class Budget:
         self.num_bytes += num_bytes
         if self.num_bytes > self.max_bytes:
             raise TemplateLimitError(f"it makes more than {self.max_bytes >> 20} MiB of text and lists")
-        self.step(num_bytes // _CHARACTERS_A_STEP)
+        self.step(num_bytes // _BYTES_A_STEP)
 
     def write(self, texts: Iterable[str], times: int = 1) -> None:
         """For a text put together from others."""

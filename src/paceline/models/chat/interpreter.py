@@ -18,7 +18,6 @@ from paceline.models.chat.expressions import Expressions
 from paceline.models.chat.scope import Loop, Scope
 from paceline.models.chat.values import Function, Namespace, TemplateError, Undefined, is_true, kind, members, to_text
 
-
 _CALL_STEPS = 8  # of a macro: what Python does for it, in evaluations
 
 

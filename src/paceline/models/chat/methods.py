@@ -14,8 +14,8 @@ from paceline.models.chat.values import (
     Undefined,
     are_equal,
     as_key,
-    is_key,
     defined,
+    is_key,
     kind,
     members,
 )
