@@ -144,6 +144,12 @@ def test_nothing_that_a_caller_gives_becomes_a_special_token(tokenizer: Tokenize
     assert rendered.count(evil) > 10
 
 
+def test_an_indent_that_a_user_chose_is_the_users(tokenizer: Tokenizer) -> None:
+    template = ChatTemplate("{{ ('a' ~ '\n' ~ 'b') | indent(messages[0].content) }}<|im_end|>")
+    ids = encode_chat(tokenizer, template, users("<|im_start|>"))
+    assert [i for i in ids if tokenizer.is_special(i)] == [2]
+
+
 def test_known_roles_may_name_special_tokens_and_others_may_not() -> None:
     roles = Tokenizer(
         ["<user>", "<end>", "a", "b"], [3, 3, 1, 1], lambda text: [2 if letter == "a" else 3 for letter in text]

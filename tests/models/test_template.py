@@ -106,6 +106,8 @@ def test_tools_go_to_the_template_for_them() -> None:
     assert template.render(HELLO, tools=[TOOL]) == "find"
     with pytest.raises(UsageError, match="has no place for tools"):
         ChatTemplate("{{ messages[0].content }}").render(HELLO, tools=[TOOL])
+    with pytest.raises(UsageError, match="has no place for tool calls"):
+        ChatTemplate("{{ messages[0].content }}").render([*HELLO, {"role": "assistant", "tool_calls": [call()]}])
 
 
 @pytest.mark.parametrize(

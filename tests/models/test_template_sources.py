@@ -63,6 +63,8 @@ def test_a_file_that_the_user_names_stands_for_the_models_own(tmp_path: Path) ->
     assert rendered(from_gguf(tmp_path, str(file), chat_template=None)) == "<|im_start|>mine"
     with pytest.raises(UsageError, match=r"names no file, and .* has no chat templates of its own"):
         from_gguf(tmp_path, str(tmp_path / "absent.jinja"), chat_template=None)
+    with pytest.raises(UsageError, match="names no file"):
+        from_gguf(tmp_path, "{{ messages }}" * 1000)
     file.write_bytes(b"\xff")
     with pytest.raises(ModelFormatError, match="not valid UTF-8"):
         from_gguf(tmp_path, file)

@@ -52,12 +52,12 @@ class LLM:
         progress = progress if progress is not None else SilentProgress()
         self._deliveries = Deliveries(PrefillProgress(progress))
         with open_model(model, progress=progress) as opened:
+            self._template = opened.chat_template(chat_template)  # first: a name may be wrong, and loading takes long
             self._tokenizer = opened.tokenizer()
             options = NativeOptions(
                 max_length=max_model_len, num_threads=num_threads, vocab_size=self._tokenizer.vocab_size
             )
             self._runtime = NativeRuntime.load(opened, options, progress)
-            self._template = opened.chat_template(chat_template)
         self._engine = Engine(
             self._runtime,
             controller,

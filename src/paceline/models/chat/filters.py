@@ -205,15 +205,15 @@ def _indent(budget: Budget, value: Any, width: int | str = 4, first: bool = Fals
     pieces: list[str] = []
     for index, line in enumerate(lines):
         is_indented = first if index == 0 else bool(line) or blank
-        pieces += [marked.own("\n" if index else ""), marked.own(margin if is_indented else ""), line]
+        pieces += [marked.own("\n" if index else ""), margin if is_indented else _EMPTY, line]
     return marked.concat(pieces)
 
 
 def _margin(width: Any) -> str:
     if isinstance(width, int) and width <= _MAX_INDENT:
-        return " " * width
+        return marked.own(" " * width)
     if isinstance(width, str) and len(width) <= _MAX_INDENT:
-        return str(width)
+        return width
     raise TemplateLimitError(f"an indent is wider than {_MAX_INDENT}")
 
 

@@ -53,3 +53,9 @@ def parse(source: str) -> nodes.Template:
 def names(tree: nodes.Template) -> frozenset[str]:
     """The variables that a template asks for anywhere."""
     return frozenset(node.name for node in tree.find_all(nodes.Name) if node.ctx == "load")
+
+
+def words(tree: nodes.Template) -> frozenset[str]:
+    """The members that a template asks for anywhere, `x.word` or `x['word']`, among other short texts."""
+    attributes = {node.attr for node in tree.find_all(nodes.Getattr)}
+    return frozenset(attributes | {str(node.value) for node in tree.find_all(nodes.Const)})

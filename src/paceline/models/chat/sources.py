@@ -49,11 +49,17 @@ def choose(sources: Mapping[str, str], name: str | Path | None, where: Path) -> 
 def _named(sources: Mapping[str, str], name: str | Path, where: Path) -> str:
     if isinstance(name, str) and name in sources:
         return sources[name]
-    path = Path(name)
-    if not path.is_file():
+    if not _is_file(name):
         known = f"has the chat templates {_list(sources)}" if sources else "has no chat templates of its own"
         raise UsageError(f"--chat-template {quoted(name)} names no file, and {where} {known}")
-    return _read_template(path)
+    return _read_template(Path(name))
+
+
+def _is_file(name: str | Path) -> bool:
+    try:
+        return Path(name).is_file()
+    except OSError:  # too long for a name: somebody gave the template itself
+        return False
 
 
 def from_gguf(file: GGUFFile) -> dict[str, str]:

@@ -131,7 +131,7 @@ class ChatTemplate:
         if checked_tools and self._for_tools is not None:
             return self._for_tools.render_marked(messages, add_generation_prompt, tools=tools, variables=variables)
         extra = check_variables(variables)
-        self._check_known(checked_tools, extra)
+        self._check_known(given, checked_tools, extra)
         ready = fitted(given, self._fit)
         values = {"documents": None, **extra, "messages": ready, "tools": checked_tools}
         return self._run({**values, "add_generation_prompt": add_generation_prompt}).text
@@ -140,10 +140,15 @@ class ChatTemplate:
         """What rendering costs, in the steps of `budget`."""
         return self._run({"messages": fitted(check_messages(messages), self._fit), "tools": None}).num_steps
 
-    def _check_known(self, tools: list[dict[str, Any]] | None, variables: Mapping[str, Any]) -> None:
+    def _check_known(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None, variables: Mapping[str, Any]
+    ) -> None:
+        """Refuse what the template would leave out without a word."""
         known = self._program.names
         if tools and "tools" not in known:
             raise UsageError("the model's chat template has no place for tools; give none, or use another template")
+        if "tool_calls" not in self._program.words and any("tool_calls" in message for message in messages):
+            raise UsageError("the model's chat template has no place for tool calls; use another template")
         unknown = sorted(variables.keys() - known)
         if unknown:
             raise UsageError(f"the model's chat template has no variable {quoted(unknown[0])}")
@@ -176,7 +181,7 @@ class ChatTemplate:
 
     @cached_property
     def _program(self) -> "_Program":
-        from paceline.models.chat.parsing import names, parse
+        from paceline.models.chat.parsing import names, parse, words
 
         if len(self.source) > sources.MAX_SOURCE:
             raise ModelFormatError(
@@ -184,7 +189,7 @@ class ChatTemplate:
             )
         try:
             tree = parse(self.source)
-            return _Program(tree, names(tree))
+            return _Program(tree, names(tree), words(tree))
         except RecursionError as error:
             raise ModelFormatError(f"the model's chat template nests too deeply to be parsed; {ADVICE}") from error
         except Exception as error:  # Jinja's lexer raises Python's own errors too
@@ -196,6 +201,7 @@ class ChatTemplate:
 class _Program(NamedTuple):
     tree: "nodes.Template"
     names: frozenset[str]
+    words: frozenset[str]
 
 
 class _Rendering(NamedTuple):
