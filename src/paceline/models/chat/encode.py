@@ -14,8 +14,8 @@ from typing import Any
 
 from paceline.errors import ModelFormatError
 from paceline.models.chat.messages import Message, Tool
+from paceline.models.chat.sandbox.text import spans
 from paceline.models.chat.template import ADVICE, ChatTemplate
-from paceline.models.chat.text import spans
 from paceline.models.tokenizer.tokenizer import Tokenizer
 
 _PRIVATE_USE = range(0xF0000, 0xFFFFE)  # code points that Unicode never assigns

@@ -13,7 +13,7 @@ from typing import Any
 
 from paceline.errors import PacelineError
 from paceline.models.chat.messages import parsed_arguments
-from paceline.models.chat.text import own
+from paceline.models.chat.sandbox.text import own
 
 _MARK = "paceline7probe"
 _OWN_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function", "ipython", "model"})

@@ -162,9 +162,9 @@ class ChatTemplate:
         return find_fit(render)
 
     def _run(self, values: dict[str, Any], *, is_probe: bool = False) -> "_Rendering":
-        from paceline.models.chat.budget import Budget
-        from paceline.models.chat.interpreter import TemplateRefusalError, run
-        from paceline.models.chat.text import own
+        from paceline.models.chat.sandbox.budget import Budget
+        from paceline.models.chat.sandbox.interpreter import TemplateRefusalError, run
+        from paceline.models.chat.sandbox.text import own
 
         budget = Budget(0, 0, steps=_PROBE_STEPS) if is_probe else Budget(*size(values))
         tokens = {key: own(token) for key, token in self._tokens.items()}
@@ -181,7 +181,7 @@ class ChatTemplate:
 
     @cached_property
     def _program(self) -> "_Program":
-        from paceline.models.chat.parsing import names, parse, words
+        from paceline.models.chat.sandbox.parsing import names, parse, words
 
         if len(self.source) > sources.MAX_SOURCE:
             raise ModelFormatError(

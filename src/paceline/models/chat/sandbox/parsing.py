@@ -7,7 +7,7 @@ from jinja2 import Environment, nodes
 from jinja2.ext import Extension, LoopControlExtension
 from jinja2.parser import Parser
 
-from paceline.models.chat.text import own
+from paceline.models.chat.sandbox.text import own
 
 # fmt: off
 _ALLOWED = frozenset({

@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 from typing import Any
 
-from paceline.models.chat.budget import Budget, TemplateLimitError
+from paceline.models.chat.sandbox.budget import Budget, TemplateLimitError
 
 _FORM = re.compile(r"(?:[^%]|%-?[aAbBdHIjmMpSyYZzTFDeUW%])*")  # no widths: the C library would fill them
 _MAX_LENGTH = 200

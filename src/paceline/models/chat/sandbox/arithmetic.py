@@ -4,10 +4,10 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paceline.models.chat import text as marked
-from paceline.models.chat.budget import Budget, TemplateLimitError, check_bits
-from paceline.models.chat.formatting import format_percent
-from paceline.models.chat.values import TemplateError, are_equal, contains, defined, kind, measure
+from paceline.models.chat.sandbox import text as marked
+from paceline.models.chat.sandbox.budget import Budget, TemplateLimitError, check_bits
+from paceline.models.chat.sandbox.formatting import format_percent
+from paceline.models.chat.sandbox.values import TemplateError, are_equal, contains, defined, kind, measure
 
 _MAX_POWER = 64
 

@@ -11,12 +11,21 @@ from typing import Any, Never
 
 from jinja2 import nodes
 
-from paceline.models.chat import text as marked
-from paceline.models.chat.budget import ENTRY_BYTES, LIST_BYTES, Budget, TemplateLimitError
-from paceline.models.chat.dates import format_date
-from paceline.models.chat.expressions import Expressions
-from paceline.models.chat.scope import Loop, Scope
-from paceline.models.chat.values import Function, Namespace, TemplateError, Undefined, is_true, kind, members, to_text
+from paceline.models.chat.sandbox import text as marked
+from paceline.models.chat.sandbox.budget import ENTRY_BYTES, LIST_BYTES, Budget, TemplateLimitError
+from paceline.models.chat.sandbox.dates import format_date
+from paceline.models.chat.sandbox.expressions import Expressions
+from paceline.models.chat.sandbox.scope import Loop, Scope
+from paceline.models.chat.sandbox.values import (
+    Function,
+    Namespace,
+    TemplateError,
+    Undefined,
+    is_true,
+    kind,
+    members,
+    to_text,
+)
 
 _CALL_STEPS = 8  # of a macro: what Python does for it, in evaluations
 

@@ -5,14 +5,15 @@ from typing import Any
 
 from jinja2 import nodes
 
-from paceline.models.chat import text as marked
-from paceline.models.chat.arithmetic import COMPARISONS, OPERATORS
-from paceline.models.chat.budget import ENTRY_BYTES, LIST_BYTES, Budget
-from paceline.models.chat.filters import FILTERS, path
-from paceline.models.chat.methods import attribute, item
-from paceline.models.chat.scope import Loop, Scope
-from paceline.models.chat.tests import TESTS, truth
-from paceline.models.chat.values import (
+from paceline.models.chat.sandbox import text as marked
+from paceline.models.chat.sandbox.arithmetic import COMPARISONS, OPERATORS
+from paceline.models.chat.sandbox.budget import ENTRY_BYTES, LIST_BYTES, Budget
+from paceline.models.chat.sandbox.filters import FILTERS
+from paceline.models.chat.sandbox.list_filters import path
+from paceline.models.chat.sandbox.methods import attribute, item
+from paceline.models.chat.sandbox.scope import Loop, Scope
+from paceline.models.chat.sandbox.tests import TESTS, truth
+from paceline.models.chat.sandbox.values import (
     Function,
     Lazy,
     TemplateError,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.models.chat.budget import ITEM_BYTES, LIST_BYTES, Budget, TemplateLimitError
-from paceline.models.chat.text import Text
+from paceline.models.chat.sandbox.budget import ITEM_BYTES, LIST_BYTES, Budget, TemplateLimitError
+from paceline.models.chat.sandbox.text import Text
 
 _MAX_DEPTH = 64  # of lists and mappings in each other
 _CHARACTER_BYTES = 80  # of a text of one character

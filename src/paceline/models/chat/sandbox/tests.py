@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paceline.models.chat.arithmetic import COMPARISONS
-from paceline.models.chat.budget import Budget
-from paceline.models.chat.values import Function, Lazy, TemplateError, Undefined, defined, is_true, kind
+from paceline.models.chat.sandbox.arithmetic import COMPARISONS
+from paceline.models.chat.sandbox.budget import Budget
+from paceline.models.chat.sandbox.values import Function, Lazy, TemplateError, Undefined, defined, is_true, kind
 
 
 def _of_type(*types: type) -> Callable[[Budget, Any], bool]:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Self
 
-from paceline.models.chat.budget import Budget
-from paceline.models.chat.values import Function, Record, TemplateError, Undefined, are_equal
+from paceline.models.chat.sandbox.budget import Budget
+from paceline.models.chat.sandbox.values import Function, Record, TemplateError, Undefined, are_equal
 
 
 class Scope:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paceline.models.chat import text as marked
-from paceline.models.chat.budget import Budget, TemplateLimitError
-from paceline.models.chat.values import TemplateError, kind, to_text
+from paceline.models.chat.sandbox import text as marked
+from paceline.models.chat.sandbox.budget import Budget, TemplateLimitError
+from paceline.models.chat.sandbox.values import TemplateError, kind, to_text
 
 _PERCENT = re.compile(r"%(?:\(([A-Za-z_]\w{0,40})\))?([-+ #0]{0,4}[0-9]{0,2}(?:\.[0-9]{1,2})?)([sdifgexX%])")
 _BRACES = re.compile(r"\{\{|\}\}|\{(\w{0,40})(?::([^{}]{0,12}))?\}")
