@@ -210,6 +210,9 @@ def test_a_refusal_of_the_template_is_the_callers_error() -> None:
     source = "{% if messages[0].role != 'system' %}{{ raise_exception('first a\nsystem message') }}{% endif %}"
     with pytest.raises(UsageError, match="refuses these messages: first a system message"):
         ChatTemplate(source).render(HELLO)
+    with pytest.raises(UsageError) as caught:
+        ChatTemplate("{{ raise_exception('a ' * 1000000) }}").render(HELLO)
+    assert len(str(caught.value)) < 300
 
 
 def test_a_mistake_of_the_template_is_told_in_one_line() -> None:

@@ -143,6 +143,11 @@ def test_there_is_no_way_out(source: str) -> None:
             + "{% endcall %}" * 11,
             STEPS,
         ),
+        (
+            "{% macro f() %}{% if 0 %}" + "{{ a }}" * 5000 + "{{ kwargs }}{% endif %}{% endmacro %}"
+            "{% for i in range(9999) %}{{ f(b=1) }}{% endfor %}",
+            STEPS,
+        ),
         ("{{ '%4000000000d' % 1 }}", "format"),
         ("{{ '%*d' % (4000000000, 1) }}", "format"),
         ("{{ '%.4000000000f' % 1 }}", "format"),
@@ -176,6 +181,11 @@ def test_there_is_no_way_out(source: str) -> None:
 )
 def test_nothing_goes_on_for_ever_or_fills_the_memory(source: str, limit: str) -> None:
     assert re.search(limit, stopped(source))
+
+
+def test_asking_a_long_range_for_a_number_takes_no_time() -> None:
+    source = "{% set r = range(10**17) %}{{ 1.5 in r }}{{ 2.0 in r }}{{ 'x' in r }}{{ 10**16 in r }}{{ r | length }}"
+    assert ChatTemplate(source).render(HELLO) == "FalseTrueFalseTrue100000000000000000"
 
 
 def test_steps_are_the_same_every_time_and_grow_with_the_messages() -> None:

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from paceline.errors import ModelFormatError
+from paceline.errors import ModelFormatError, UsageError
 from paceline.models.chat.messages import Message, Tool
 from paceline.models.chat.sandbox.text import spans
 from paceline.models.chat.template import ADVICE, ChatTemplate
 from paceline.models.tokenizer.tokenizer import Tokenizer
 
-_PRIVATE_USE = range(0xF0000, 0xFFFFE)  # code points that Unicode never assigns
-_IN_PRIVATE_USE = re.compile("[\U000f0000-\U000ffffd]")
+_PRIVATE_USE = range(0xF0000, 0x110000)  # code points that Unicode never assigns
+_IN_PRIVATE_USE = re.compile("[\U000f0000-\U0010ffff]")
 
 
 def encode_chat(
@@ -49,4 +49,7 @@ def _stand_ins(tokenizer: Tokenizer, rendered: str) -> dict[int, str]:
     taken = {*_IN_PRIVATE_USE.findall(rendered), *names}
     free = (chr(code) for code in _PRIVATE_USE if chr(code) not in taken)
     characters = sorted(set(map(ord, names)))
-    return dict(zip(characters, islice(free, len(characters)), strict=True))
+    stand_ins = dict(zip(characters, islice(free, len(characters)), strict=False))
+    if len(stand_ins) < len(characters):
+        raise UsageError("the conversation holds all of Unicode's private characters; leave some out")
+    return stand_ins

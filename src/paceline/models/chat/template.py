@@ -210,4 +210,4 @@ class _Rendering(NamedTuple):
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return " ".join(str(error)[:1000].split())[:200] or type(error).__name__

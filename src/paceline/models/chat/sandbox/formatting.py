@@ -62,6 +62,7 @@ def format_braces(budget: Budget, text: str, args: Sequence[Any], kwargs: Mappin
 
 
 _MISSING = object()
+_FIELD_STEPS = 4  # what Python does for one, in evaluations
 
 
 def _fields(
@@ -69,7 +70,7 @@ def _fields(
 ) -> Sequence[tuple[str, re.Match[str] | None]]:
     """What stands before each field, and the field; then the rest."""
     budget.write([text])
-    budget.step(sum(map(text.count, marks)))
+    budget.step(_FIELD_STEPS * sum(map(text.count, marks)))
     found: list[tuple[str, re.Match[str] | None]] = []
     start = 0
     for match in [*pattern.finditer(text), None]:

@@ -78,11 +78,12 @@ class Interpreter(Expressions):
             out.append(to_text(self.evaluate(part, scope), self.budget))
 
     def _if(self, node: nodes.If, scope: Scope, out: list[str]) -> None:
-        for branch in (node, *node.elif_):
+        body = node.body if is_true(self.evaluate(node.test, scope)) else None
+        for branch in node.elif_ if body is None else ():
             if is_true(self.evaluate(branch.test, scope)):
-                self.run(branch.body, scope, out)
-                return
-        self.run(node.else_, scope, out)
+                body = branch.body
+                break
+        self.run(node.else_ if body is None else body, scope, out)
 
     def _for(self, node: nodes.For, scope: Scope, out: list[str]) -> None:
         self._loop(node, self.evaluate(node.iter, scope), scope, out, 0)
@@ -149,9 +150,16 @@ class Interpreter(Expressions):
             else:
                 inner.values[argument] = Undefined(argument)
         for extra, more in (("varargs", args[len(names) :]), ("kwargs", kwargs)):
-            if more and not any(found.name == extra for found in node.find_all(nodes.Name)):
+            if more and not self._asks_for(extra, node):
                 raise TemplateError(f"the macro {name!r} takes no more than {len(names)} arguments: {', '.join(names)}")
             inner.values[extra] = more
+
+    def _asks_for(self, name: str, node: nodes.Node) -> bool:
+        for found in node.find_all(nodes.Node):
+            self.budget.step()
+            if isinstance(found, nodes.Name) and found.name == name:
+                return True
+        return False
 
     def _call_block(self, node: nodes.CallBlock, scope: Scope, out: list[str]) -> None:
         function = self.evaluate(node.call.node, scope)

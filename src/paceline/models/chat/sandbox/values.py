@@ -151,7 +151,8 @@ def contains(container: Any, item: Any, budget: Budget) -> bool:
     if isinstance(container, dict):
         return as_key(item) in container
     if isinstance(container, range):
-        return isinstance(item, int | float) and item in container
+        whole = int(item) if isinstance(item, float) and item.is_integer() else item
+        return isinstance(whole, int) and whole in container  # for anything else Python would walk the whole range
     return any(are_equal(member, item, budget) for member in members(container, budget))
 
 
