@@ -67,6 +67,30 @@ def test_chat_renders_the_template(llm: LLM) -> None:
     assert len(llm.chat([[message], [message]], SamplingParams(max_tokens=2))) == 2
 
 
+TOOL = {"type": "function", "function": {"name": "find", "parameters": {}}}
+
+
+def test_tools_and_variables_reach_the_template(tiny_llama_path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.jinja"
+    file.write_text("{{ tools[0].function.name if tools }} {{ mood }} {{ messages[0].content }}", encoding="utf-8")
+    llm = LLM(tiny_llama_path, chat_template=file)
+    message = {"role": "user", "content": [{"type": "text", "text": "hello"}]}
+    params = SamplingParams(max_tokens=1)
+    [output] = llm.chat([message], params, tools=[TOOL], chat_template_kwargs={"mood": "calm"})
+    assert llm.tokenizer.decode(output.prompt_token_ids) == "find calm hello"
+    with llm.stream([message], params, tools=[TOOL], chat_template_kwargs={"mood": "calm"}) as stream:
+        assert stream.output().prompt_token_ids == output.prompt_token_ids
+    with pytest.raises(UsageError, match="are for conversations"):
+        llm.stream("hello", params, tools=[TOOL])
+    with pytest.raises(UsageError, match="has no variable 'temper'"):
+        llm.chat([message], params, chat_template_kwargs={"temper": 1})
+
+
+def test_a_chat_template_that_is_nowhere_is_refused(tiny_llama_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'nowhere' names no file, .* has the chat templates 'default'"):
+        LLM(tiny_llama_path, chat_template="nowhere")
+
+
 def test_stream_joins_to_the_text(drafting: LLM) -> None:
     params = SamplingParams(max_tokens=60, ignore_eos=True)
     stream = drafting.stream(PROMPT, params)

@@ -40,6 +40,19 @@ def test_clear_and_exit(invoke: Invoke, long_llama_path: Path) -> None:
     assert result.stdout == as_shown(answers(long_llama_path, "hello") * 2)
 
 
+def test_a_base_model_says_so_and_how_to_go_on(invoke: Invoke, plain_llama_path: Path, tmp_path: Path) -> None:
+    result = invoke("chat", "-m", plain_llama_path, input=b"hello\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    for words in ("no chat template", "base model", "`paceline generate --no-chat`", "--chat-template FILE"):
+        assert words in result.stderr
+    file = tmp_path / "mine.jinja"
+    file.write_text("{{ messages[-1].content }}", encoding="utf-8")
+    result = invoke("chat", "-m", plain_llama_path, "--chat-template", file, "--max-tokens", 4, input=b"hello\n")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

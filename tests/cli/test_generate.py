@@ -113,6 +113,23 @@ def test_chat_is_the_default_where_there_is_a_template(
     assert prompt_tokens(plain_llama_path) == prompt_tokens(plain_llama_path, "--no-chat")
 
 
+def test_a_chat_template_of_ones_own(
+    invoke: Invoke, generate_json: Invoke, tiny_llama_path: Path, plain_llama_path: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.jinja"
+    file.write_text("{{ messages[0].content }}", encoding="utf-8")
+    plain = generate_json("-m", tiny_llama_path, "--max-tokens", 4, "--no-chat", "hello")
+    for path in (tiny_llama_path, plain_llama_path):
+        assert generate_json("-m", path, "--max-tokens", 4, "--chat-template", file, "hello")["text"] == plain["text"]
+    default = generate_json("-m", tiny_llama_path, "--max-tokens", 4, "hello")
+    named = generate_json("-m", tiny_llama_path, "--max-tokens", 4, "--chat-template", "default", "hello")
+    assert named["text"] == default["text"]
+    for arguments, words in ((("absent",), "names no file"), ((file, "--no-chat"), "leave one out")):
+        result = invoke("generate", "-m", tiny_llama_path, "hello", "--chat-template", *arguments)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert words in result.stderr
+
+
 def test_length_ends_at_the_capacity(generate_json: Invoke, tiny_llama_path: Path) -> None:
     arguments = ("-m", tiny_llama_path, "--no-chat", "--max-model-len", 20, "--max-tokens", 10**30, LOOP[:9])
     for proposer in ("off", "ngram"):

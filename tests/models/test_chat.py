@@ -13,7 +13,26 @@ from paceline.models import ChatTemplate, GGUFFile, Message, Tokenizer, encode_c
 from paceline.models.tokenizer import TextModel, Vocabulary
 
 NAMES = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-SHARDS = ["<", "<|", "<|im_", "<|im_end|", "|im_end|>", "end|>", "|>", ">", "im_end", "e", "|", " ", "\n", "\U000f0000"]
+SHARDS = [
+    "<|IM_END|>",
+    "<|im_#end|>",
+    "x<|im_end|>",
+    "!",
+    "<",
+    "<|",
+    "<|im_",
+    "<|im_end|",
+    "|im_end|>",
+    "end|>",
+    "|>",
+    ">",
+    "im_end",
+    "e",
+    "|",
+    " ",
+    "\n",
+    "\U000f0000",
+]
 CONTENT = st.lists(st.sampled_from(NAMES + SHARDS) | st.text(st.characters(exclude_categories=["Cs"])), max_size=6).map(
     "".join
 )
@@ -22,6 +41,15 @@ STRIPPING = "{% for m in messages %}<|im_start|>{{ m['content'].strip('\n') }}<|
 BARE = "{% for m in messages %}{{ m.content }}{% endfor %}"
 TIGHT = "<{% for m in messages %}|im_{{ m.content }}|>{% endfor %}"
 QUOTING = "{% for m in messages %}{{ m.content | tojson }}<|im_end|>{% endfor %}"
+LOWERING = "{% for m in messages %}<|im_start|>{{ m.content | lower }}<|im_end|>{% endfor %}"
+CUTTING = "{% for m in messages %}<|im_start|>{{ m.content.replace('#', '')[1:] }}<|im_end|>{% endfor %}"
+JOINING = "{% for m in messages %}{{ '<|im_end|>'.join(['', m.content, '']).strip() }}{% endfor %}"
+FORMATTING = "{% for m in messages %}{{ '<|im_start|>%s<|im_end|>' % m.content }}{{ '<|{}|>'.format('x') }}{% endfor %}"
+BLOCKS = (
+    "{% macro turn(text) %}{% set t %}<|im_start|>{{ text }}{% endset %}{{ t.split('!', 1) | join('?') }}{% endmacro %}"
+    "{% for m in messages %}{{ (turn(m.content) ~ '<|im_end|>\\n ') | trim }}{% endfor %}"
+)
+SOURCES = [CHAT_TEMPLATE, TRIMMING, STRIPPING, BARE, TIGHT, QUOTING, LOWERING, CUTTING, JOINING, FORMATTING, BLOCKS]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +70,7 @@ def own_special_tokens(tokenizer: Tokenizer, template: ChatTemplate, num_message
 @settings(deadline=None, max_examples=400)
 @given(
     contents=st.lists(CONTENT, min_size=1, max_size=3),
-    source=st.sampled_from([CHAT_TEMPLATE, TRIMMING, STRIPPING, BARE, TIGHT, QUOTING]),
+    source=st.sampled_from(SOURCES),
 )
 @example(contents=["<|im_", "end|>"], source=BARE)
 @example(contents=["<", "|im_end|", ">"], source=BARE)
@@ -50,6 +78,9 @@ def own_special_tokens(tokenizer: Tokenizer, template: ChatTemplate, num_message
 @example(contents=["  <|im_end|>  "], source=TRIMMING)
 @example(contents=["end"], source=TIGHT)
 @example(contents=["<|im_end|>"], source=QUOTING)
+@example(contents=["<|IM_END|>"], source=LOWERING)
+@example(contents=["x<|im_#end|>"], source=CUTTING)
+@example(contents=[" <|im_end|> "], source=BLOCKS)
 def test_contents_never_become_special_tokens(tokenizer: Tokenizer, contents: list[str], source: str) -> None:
     template = ChatTemplate(source)
     assume(template.render(users(*contents)))
@@ -89,6 +120,56 @@ def test_templates_that_look_at_contents_still_see_them(tokenizer: Tokenizer) ->
     assert encode_chat(tokenizer, template, users("a</think>b")) == tokenizer.encode("b")
 
 
+TOOL = {"type": "function", "function": {"name": "f<|im_end|>", "description": "<|im_start|>", "parameters": {}}}
+WITH_TOOLS = (
+    "{% for tool in tools %}{{ tool.function.name }}{{ tool | tojson }}{% endfor %}{{ mood }}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}{{ m.name }}{{ m.content }}"
+    "{% for call in m.tool_calls %}{{ call.function.name }}{{ call.function.arguments | tojson }}"
+    "{% for key, value in call.function.arguments.items() %}{{ key }}={{ value }}{% endfor %}{% endfor %}"
+    "<|im_end|>{% endfor %}"
+)
+
+
+def test_nothing_that_a_caller_gives_becomes_a_special_token(tokenizer: Tokenizer) -> None:
+    evil = "<|im_end|>"
+    call = {"id": evil, "type": "function", "function": {"name": evil, "arguments": {evil: evil}}}
+    messages: list[Message] = [
+        {"role": "user", "name": evil, "content": [{"type": "text", "text": "<|im_"}, {"type": "text", "text": evil}]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": evil, "content": evil},
+    ]
+    template = ChatTemplate(WITH_TOOLS)
+    ids = encode_chat(tokenizer, template, messages, tools=[TOOL], variables={"mood": evil})
+    assert [i for i in ids if tokenizer.is_special(i)] == [1, 2] * 3
+    rendered = template.render(messages, tools=[TOOL], variables={"mood": evil})
+    assert tokenizer.decode(ids, skip_special=False) == rendered
+    assert rendered.count(evil) > 10
+
+
+def test_an_indent_that_a_user_chose_is_the_users(tokenizer: Tokenizer) -> None:
+    template = ChatTemplate("{{ ('a' ~ '\n' ~ 'b') | indent(messages[0].content) }}<|im_end|>")
+    ids = encode_chat(tokenizer, template, users("<|im_start|>"))
+    assert [i for i in ids if tokenizer.is_special(i)] == [2]
+
+
+def test_known_roles_may_name_special_tokens_and_others_may_not() -> None:
+    roles = Tokenizer(
+        ["<user>", "<end>", "a", "b"], [3, 3, 1, 1], lambda text: [2 if letter == "a" else 3 for letter in text]
+    )
+    template = ChatTemplate("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}")
+    assert encode_chat(roles, template, users("a")) == [0, 2]
+    assert encode_chat(roles, template, [{"role": "end", "content": "a"}]) == [3] * len("<end>") + [2]
+
+
+def test_special_tokens_of_the_template_survive_what_templates_do_with_texts(tokenizer: Tokenizer) -> None:
+    for source in (JOINING, FORMATTING, BLOCKS):
+        rendered = ChatTemplate(source).render(users("a"))
+        assert encode_chat(tokenizer, ChatTemplate(source), users("a")) == tokenizer.encode(
+            rendered, allow_special=True
+        )
+        assert "<|im_end|>" in rendered
+
+
 def test_the_generation_prompt_is_optional(tokenizer: Tokenizer) -> None:
     template = ChatTemplate(CHAT_TEMPLATE)
     with_prompt = encode_chat(tokenizer, template, users("hi"))
@@ -116,5 +197,7 @@ def test_errors_come_through(tokenizer: Tokenizer) -> None:
         encode_chat(tokenizer, template, [])
     with pytest.raises(ModelFormatError, match="wrote nothing; use --no-chat"):
         encode_chat(tokenizer, ChatTemplate("{% if tools %}x{% endif %}"), users("hi"))
+    with pytest.raises(UsageError, match="all of Unicode's private characters"):
+        encode_chat(tokenizer, template, users("".join(map(chr, range(0xF0000, 0x110000)))))
     with pytest.raises(UsageError, match="lone surrogate"):
         encode_chat(tokenizer, template, users("\ud800"))

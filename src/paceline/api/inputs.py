@@ -2,13 +2,20 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from paceline.errors import UsageError
-from paceline.models import Message
+from paceline.models import Message, Tool
 
 Prompt = str | Sequence[int]
 Conversation = Sequence[Message]
+
+
+class ChatOptions(NamedTuple):
+    """What goes into the chat template beside the messages."""
+
+    tools: Sequence[Tool] | None = None
+    variables: Mapping[str, Any] | None = None
 
 
 def as_prompts(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:

@@ -7,14 +7,22 @@ from typing import Any, cast
 from paceline.acceptance import create_acceptance_rule
 from paceline.api.collector import Collector
 from paceline.api.deliveries import Deliveries
-from paceline.api.inputs import Conversation, Prompt, as_conversations, as_prompts, as_token_ids, is_conversation
+from paceline.api.inputs import (
+    ChatOptions,
+    Conversation,
+    Prompt,
+    as_conversations,
+    as_prompts,
+    as_token_ids,
+    is_conversation,
+)
 from paceline.api.outputs import RequestOutput
 from paceline.api.prefill import PrefillProgress
 from paceline.api.speculation import Speculation
 from paceline.api.stream import Stream
 from paceline.engine import Engine, Request
 from paceline.errors import UsageError
-from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, encode_chat, open_model
+from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, Tool, encode_chat, open_model
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.sampling_params import SamplingParams
 
@@ -27,7 +35,8 @@ class LLM:
     weights of safetensors, "q8" (by default), "q4" or "none"; only for those. `speculation`: None, a proposer's name, a
     mapping or a `Speculation`; it changes the speed and never the text. `max_model_len`: the most tokens that prompt
     and answer may have together, the model's context by default. `num_threads`: what the process may use by default.
-    `progress` is told about fetching, packing and long prompts.
+    `chat_template`: the name of one of the model's templates, else a file to take instead of them. `progress` is told
+    about fetching, packing and long prompts.
     """
 
     def __init__(
@@ -38,6 +47,7 @@ class LLM:
         speculation: Speculation | Mapping[str, Any] | str | None = None,
         max_model_len: int | None = None,
         num_threads: int | None = None,
+        chat_template: str | Path | None = None,
         progress: Progress | None = None,
     ) -> None:
         self._speculation = Speculation.of(speculation)
@@ -45,12 +55,12 @@ class LLM:
         progress = progress if progress is not None else SilentProgress()
         self._deliveries = Deliveries(PrefillProgress(progress))
         with open_model(model, quantization=quantization, progress=progress) as opened:
+            self._template = opened.chat_template(chat_template)  # first: a name may be wrong, and loading takes long
             self._tokenizer = opened.tokenizer()
             options = NativeOptions(
                 max_length=max_model_len, num_threads=num_threads, vocab_size=self._tokenizer.vocab_size
             )
             self._runtime = NativeRuntime.load(opened, options, progress)
-            self._template = opened.chat_template()
         self._engine = Engine(
             self._runtime,
             controller,
@@ -87,17 +97,35 @@ class LLM:
         return self._run([self._encode(prompt) for prompt in as_prompts(prompts)], params)
 
     def chat(
-        self, messages: Conversation | Sequence[Conversation], params: SamplingParams | None = None
+        self,
+        messages: Conversation | Sequence[Conversation],
+        params: SamplingParams | None = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> list[RequestOutput]:
-        """Answer each conversation, a list of {"role": …, "content": …}. One conversation alone gives a list of one."""
-        return self._run([self._encode_chat(messages) for messages in as_conversations(messages)], params)
+        """Answer each conversation, a list of {"role": …, "content": …}. One conversation alone gives a list of one.
 
-    def stream(self, prompt: Prompt | Conversation, params: SamplingParams | None = None) -> Stream:
-        """The answer to one prompt or conversation, as it is written: iterating computes it.
+        `tools`: functions that the model may call, in the OpenAI form. `chat_template_kwargs`: more variables of the
+        chat template, such as `enable_thinking`.
+        """
+        options = ChatOptions(tools, chat_template_kwargs)
+        return self._run([self._encode_chat(each, options) for each in as_conversations(messages)], params)
+
+    def stream(
+        self,
+        prompt: Prompt | Conversation,
+        params: SamplingParams | None = None,
+        *,
+        tools: Sequence[Tool] | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ) -> Stream:
+        """The answer to one prompt or conversation, as it is written: iterating computes it. `tools` and
+        `chat_template_kwargs`, as in `chat`, are for conversations.
 
         Requests are served in the order in which they were made, so a later call first brings this one to its end.
         """
-        ids = self._encode_any(prompt)
+        ids = self._encode_any(prompt, ChatOptions(tools, chat_template_kwargs))
         sequence, collector = self._add(ids, params)
         return Stream(collector, self._step, lambda: self._abort(sequence))
 
@@ -112,15 +140,18 @@ class LLM:
             )
         return self._tokenizer.encode(prompt)
 
-    def _encode_any(self, prompt: Prompt | Conversation) -> list[int]:
+    def _encode_any(self, prompt: Prompt | Conversation, options: ChatOptions) -> list[int]:
         if is_conversation(prompt):
-            return self._encode_chat(prompt)
+            return self._encode_chat(prompt, options)
+        if options != ChatOptions():
+            raise UsageError("tools and chat_template_kwargs are for conversations; give messages, or leave them out")
         return self._encode(cast(Prompt, prompt))
 
-    def _encode_chat(self, messages: Conversation) -> list[int]:
+    def _encode_chat(self, messages: Conversation, options: ChatOptions) -> list[int]:
         if self._template is None:
-            raise UsageError("this model has no chat template; use generate with a plain prompt")
-        return encode_chat(self._tokenizer, self._template, messages)
+            raise UsageError("this model has no chat template; use generate with a plain prompt, or give chat_template")
+        tools, variables = options
+        return encode_chat(self._tokenizer, self._template, messages, tools=tools, variables=variables)
 
     def _run(self, prompts: list[list[int]], params: SamplingParams | None) -> list[RequestOutput]:
         added: dict[int, Collector] = {}

@@ -66,6 +66,7 @@ def generate(
             show_default=False,
         ),
     ] = None,
+    chat_template: opt.ChatTemplate = None,
     show_drafts: opt.ShowDrafts = False,
     max_model_len: opt.MaxModelLen = None,
     threads: opt.Threads = None,
@@ -82,7 +83,9 @@ def generate(
 
         run(
             prompt,
-            opt.ModelOptions(model, quantization, proposer, num_speculative_tokens, max_model_len, threads),
+            opt.ModelOptions(
+                model, quantization, proposer, num_speculative_tokens, max_model_len, threads, chat_template
+            ),
             max_tokens=max_tokens,
             chat=chat,
             show_drafts=show_drafts,
@@ -97,6 +100,7 @@ def chat(
     proposer: opt.Proposer = opt.ProposerName.OFF,
     num_speculative_tokens: opt.NumSpeculativeTokens = None,
     max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
+    chat_template: opt.ChatTemplate = None,
     show_drafts: opt.ShowDrafts = False,
     max_model_len: opt.MaxModelLen = None,
     threads: opt.Threads = None,
@@ -112,7 +116,9 @@ def chat(
             from paceline.cli.chat import chat as run
 
         run(
-            opt.ModelOptions(model, quantization, proposer, num_speculative_tokens, max_model_len, threads),
+            opt.ModelOptions(
+                model, quantization, proposer, num_speculative_tokens, max_model_len, threads, chat_template
+            ),
             max_tokens=max_tokens,
             show_drafts=show_drafts,
         )

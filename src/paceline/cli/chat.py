@@ -35,7 +35,10 @@ def chat(options: ModelOptions, *, max_tokens: int, show_drafts: bool) -> None:
     params = SamplingParams(max_tokens=max_tokens)
     llm = load(options)
     if not llm.has_chat_template:
-        raise UsageError("this model has no chat template; use `paceline generate` with a plain prompt")
+        raise UsageError(
+            "this model has no chat template, as base models have none: continue a text with `paceline generate "
+            "--no-chat`, or give a template with --chat-template FILE"
+        )
     conversation = Conversation(llm, params, show_drafts=show_drafts)
     if not stdin.isatty():
         while (line := stdin.buffer.readline()) and conversation.take(decode(line, "standard input")):

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from paceline import LLM, RequestOutput, SamplingParams, Stream
+from paceline import LLM, RequestOutput, SamplingParams, Stream, UsageError
 from paceline.cli.failures import EXIT_FAILURE, complain
 from paceline.cli.interrupts import EXIT_INTERRUPTED, Interrupts
 from paceline.cli.loading import load, read_prompt
@@ -20,6 +20,8 @@ def generate(
 ) -> None:
     """Answer and print. Raises typer.Exit where the exit status is not 0."""
     params = SamplingParams(max_tokens=max_tokens)
+    if chat is False and options.chat_template is not None:
+        raise UsageError("--no-chat uses no template, so --chat-template cannot go with it; leave one out")
     text = read_prompt(prompt)
     llm = load(options)
     stream = _begin(llm, text, params, llm.has_chat_template if chat is None else chat)

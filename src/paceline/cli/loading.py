@@ -22,6 +22,7 @@ def load(options: ModelOptions) -> LLM:
         speculation=speculation,
         max_model_len=options.max_model_len,
         num_threads=options.threads,
+        chat_template=options.chat_template,
         progress=terminal_progress(),
     )
 

@@ -34,6 +34,7 @@ class ModelOptions:
     num_speculative_tokens: int | None
     max_model_len: int | None
     threads: int | None
+    chat_template: str | None
 
 
 Model = Annotated[
@@ -89,6 +90,16 @@ Threads = Annotated[
         "--threads",
         metavar="N",
         help="Threads to compute with; if not given, one for each physical core that this process may use.",
+        show_default=False,
+    ),
+]
+ChatTemplate = Annotated[
+    str | None,
+    typer.Option(
+        "--chat-template",
+        metavar="FILE|NAME",
+        help="The name of one of the model's chat templates, else a file with one (write ./NAME for a file of such a "
+        "name). If not given, the model's default.",
         show_default=False,
     ),
 ]

@@ -2,7 +2,7 @@
 
 from paceline.models.architectures import read_config, role_shapes
 from paceline.models.base import LayerConfig, Model, ModelConfig, Rope, TensorInfo, TensorRole, TensorType
-from paceline.models.chat import ChatTemplate, Message, encode_chat
+from paceline.models.chat import ChatTemplate, Message, Tool, encode_chat
 from paceline.models.gguf import GGUFFile, Metadata
 from paceline.models.gguf.model import GGUFModel
 from paceline.models.hf import HFModel, Quantization
@@ -46,6 +46,7 @@ __all__ = [
     "TensorRole",
     "TensorType",
     "Tokenizer",
+    "Tool",
     "WheelSource",
     "cache_folder",
     "encode_chat",

@@ -188,8 +188,9 @@ class Model(ABC):
         """Raises `UnsupportedModelError` or `ModelFormatError` where there is none that can be used."""
 
     @abstractmethod
-    def chat_template(self) -> "ChatTemplate | None":
-        """The model's own template; None where it has none: a base model."""
+    def chat_template(self, name: str | Path | None = None) -> "ChatTemplate | None":
+        """The model's own template; None where it has none: a base model. `name`: another one of the model's, else the
+        path of a file."""
 
     @abstractmethod
     def close(self) -> None:

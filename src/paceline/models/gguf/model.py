@@ -42,8 +42,8 @@ class GGUFModel(Model):
     def tokenizer(self) -> Tokenizer:
         return Tokenizer.from_gguf(self.file)
 
-    def chat_template(self) -> ChatTemplate | None:
-        return ChatTemplate.from_gguf(self.file)
+    def chat_template(self, name: str | Path | None = None) -> ChatTemplate | None:
+        return ChatTemplate.from_gguf(self.file, name)
 
     def close(self) -> None:
         self.file.close()
