@@ -115,21 +115,15 @@ struct Isa {
   static void load_bytes(const std::uint8_t* bytes, Codes& out) {
     for (int j = 0; j < 8; ++j) out[j] = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes + 32 * j));
   }
-  // Of every byte of 8 registers, the bits kMask above `shift`.
-  template <int kMask>
-  static void load_fields(const std::uint8_t* words, int shift, Codes& out) {
-    const __m128i count = _mm_cvtsi32_si128(shift);
-    for (int j = 0; j < 8; ++j) {
-      const __m256i bytes = _mm256_load_si256(reinterpret_cast<const __m256i*>(words + 32 * j));
-      out[j] = _mm256_and_si256(_mm256_srl_epi16(bytes, count), _mm256_set1_epi8(kMask));
-    }
+  // Of every byte of 8 registers, the bits kMask above kShift.
+  template <int kMask, int kShift>
+  static void load_fields(const std::uint8_t* words, Codes& out) {
+    for (int j = 0; j < 8; ++j) out[j] = field<kMask, kShift, 0>(words + 32 * j);
   }
   // The same, put in `out` from bit kLeft on.
-  template <int kMask, int kLeft>
-  static void add_fields(const std::uint8_t* words, int shift, Codes& out) {
-    Codes fields;
-    load_fields<kMask>(words, shift, fields);
-    for (int j = 0; j < 8; ++j) out[j] = _mm256_or_si256(out[j], _mm256_slli_epi16(fields[j], kLeft));
+  template <int kMask, int kShift, int kLeft>
+  static void add_fields(const std::uint8_t* words, Codes& out) {
+    for (int j = 0; j < 8; ++j) out[j] = _mm256_or_si256(out[j], field<kMask, kShift, kLeft>(words + 32 * j));
   }
   // Bit j of every byte becomes bit 4 in register j.
   static void add_bit_of_register(const std::uint8_t* bytes, Codes& out) {
@@ -182,16 +176,16 @@ struct Isa {
   }
   static I8 dot_pairs(Pairs a, Pairs b) { return _mm256_madd_epi16(a, b); }
 
-  static Pairs no_sums() { return _mm256_setzero_si256(); }
   static __m256i broadcast_four(const std::int8_t* x) {
     return _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(x)));
   }
   // The empty statement keeps the compiler from turning the chain of additions into a tree, whose intermediate results
   // would not fit the registers.
   static void accumulate(Pairs& sums, __m256i codes, __m256i four) {
-    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(codes, four));
+    sums = _mm256_add_epi16(sums, multiply(codes, four));
     asm("" : "+x"(sums));
   }
+  static Pairs multiply(__m256i codes, __m256i four) { return _mm256_maddubs_epi16(codes, four); }
   static I8 widen(Pairs sums) { return dot_pairs(sums, _mm256_set1_epi16(1)); }
   // Of inputs in two parts: 16 * high + low.
   static I8 widen16(Pairs high, Pairs low) { return add(dot_pairs(high, _mm256_set1_epi16(16)), widen(low)); }
@@ -200,9 +194,18 @@ struct Isa {
   static F8 to_float(I8 a) { return _mm256_cvtepi32_ps(a); }
 
   static I8 load_ints(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
-  static void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
+  // Volatile: of a function that only prefetches the compiler may decide that it does nothing, and drop its calls.
+  static void prefetch(const void* p) { asm volatile("prefetcht0 (%0)" : : "r"(p)); }
 
  private:
+  // One shift serves both directions: what comes from the neighbouring byte is masked away.
+  template <int kMask, int kShift, int kLeft>
+  static __m256i field(const std::uint8_t* bytes) {
+    __m256i v = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
+    if constexpr (kLeft > kShift) v = _mm256_slli_epi16(v, kLeft - kShift);
+    if constexpr (kLeft < kShift) v = _mm256_srli_epi16(v, kShift - kLeft);
+    return _mm256_and_si256(v, _mm256_set1_epi8(kMask << kLeft));
+  }
   static __m128i load_eight(const std::uint8_t* p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)); }
   static __m128i load_sixteen(const std::uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
   static std::int32_t sum_of(__m256i a) {

@@ -125,17 +125,17 @@ struct Isa {
     }
   }
   static void load_bytes(const std::uint8_t* bytes, Codes& out) { __builtin_memcpy(out, bytes, sizeof out); }
-  template <int kMask>
-  static void load_fields(const std::uint8_t* words, int shift, Codes& out) {
+  template <int kMask, int kShift>
+  static void load_fields(const std::uint8_t* words, Codes& out) {
     for (int j = 0; j < 8; ++j) {
-      for (int i = 0; i < 32; ++i) out[j][i] = words[32 * j + i] >> shift & kMask;
+      for (int i = 0; i < 32; ++i) out[j][i] = words[32 * j + i] >> kShift & kMask;
     }
   }
-  template <int kMask, int kLeft>
-  static void add_fields(const std::uint8_t* words, int shift, Codes& out) {
+  template <int kMask, int kShift, int kLeft>
+  static void add_fields(const std::uint8_t* words, Codes& out) {
     for (int j = 0; j < 8; ++j) {
       for (int i = 0; i < 32; ++i) {
-        out[j][i] = static_cast<std::uint8_t>(out[j][i] | (words[32 * j + i] >> shift & kMask) << kLeft);
+        out[j][i] = static_cast<std::uint8_t>(out[j][i] | (words[32 * j + i] >> kShift & kMask) << kLeft);
       }
     }
   }
@@ -205,12 +205,14 @@ struct Isa {
     return out;
   }
 
-  static Pairs no_sums() { return {}; }
   static const std::int8_t* broadcast_four(const std::int8_t* x) { return x; }
+  static Pairs multiply(const std::uint8_t* codes, const std::int8_t* four) {
+    return each_of_pairs(
+        [&](int i) { return codes[2 * i] * four[2 * (i % 2)] + codes[2 * i + 1] * four[2 * (i % 2) + 1]; });
+  }
   static void accumulate(Pairs& sums, const std::uint8_t* codes, const std::int8_t* four) {
-    for (int i = 0; i < 16; ++i) {
-      sums.v[i] += codes[2 * i] * four[2 * (i % 2)] + codes[2 * i + 1] * four[2 * (i % 2) + 1];
-    }
+    const Pairs products = multiply(codes, four);
+    for (int i = 0; i < 16; ++i) sums.v[i] += products.v[i];
   }
   static I8 widen(const Pairs& sums) {
     I8 out;

@@ -18,27 +18,27 @@ inline void load_own_codes(const std::uint8_t* codes, typename Isa::Codes& out) 
   if constexpr (table_of(kType) != nullptr) Isa::look_up(table_of(kType), out);
 }
 
-// Group `group` (0 to 7) of a record. A field of some bits of every byte belongs to one group.
-template <class Isa, WeightType kType>
-inline void load_record_codes(const std::uint8_t* codes, int group, typename Isa::Codes& out) {
-  const int half = group / 4;
-  const int quarter = group % 4;
+// Group kIndex (0 to 7) of a record. A field of some bits of every byte belongs to one group.
+template <class Isa, WeightType kType, int kIndex>
+inline void load_record_codes(const std::uint8_t* codes, typename Isa::Codes& out) {
+  constexpr int kHalf = kIndex / 4;
+  constexpr int kQuarter = kIndex % 4;
   if constexpr (kType == WeightType::kQ8_K) {
-    Isa::load_bytes(codes + 256 * group, out);
+    Isa::load_bytes(codes + 256 * kIndex, out);
   } else if constexpr (kType == WeightType::kIQ4_XS) {
-    load_own_codes<Isa, kType>(codes + 128 * group, out);
+    load_own_codes<Isa, kType>(codes + 128 * kIndex, out);
   } else if constexpr (kType == WeightType::kQ6_K) {
-    Isa::template load_fields<15>(codes + 512 * half + 256 * (quarter % 2), 4 * (quarter / 2), out);
-    Isa::template add_fields<3, 4>(codes + 1024 + 256 * half, 2 * quarter, out);
+    Isa::template load_fields<15, 4 * (kQuarter / 2)>(codes + 512 * kHalf + 256 * (kQuarter % 2), out);
+    Isa::template add_fields<3, 2 * kQuarter, 4>(codes + 1024 + 256 * kHalf, out);
   } else if constexpr (kType == WeightType::kQ2_K) {
-    Isa::template load_fields<3>(codes + 256 * half, 2 * quarter, out);
+    Isa::template load_fields<3, 2 * kQuarter>(codes + 256 * kHalf, out);
   } else if constexpr (kType == WeightType::kQ3_K) {
-    Isa::template load_fields<3>(codes + 256 * half, 2 * quarter, out);
-    Isa::template add_fields<1, 2>(codes + 512, group, out);
+    Isa::template load_fields<3, 2 * kQuarter>(codes + 256 * kHalf, out);
+    Isa::template add_fields<1, kIndex, 2>(codes + 512, out);
   } else {
     static_assert(kType == WeightType::kQ4_K || kType == WeightType::kQ5_K);
-    Isa::template load_fields<15>(codes + 256 * (group / 2), 4 * (group % 2), out);
-    if constexpr (kType == WeightType::kQ5_K) Isa::template add_fields<1, 4>(codes + 1024, group, out);
+    Isa::template load_fields<15, 4 * (kIndex % 2)>(codes + 256 * (kIndex / 2), out);
+    if constexpr (kType == WeightType::kQ5_K) Isa::template add_fields<1, kIndex, 4>(codes + 1024, out);
   }
 }
 

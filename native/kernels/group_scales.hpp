@@ -2,8 +2,16 @@
 #pragma once
 
 #include "kernels/kernels.hpp"
+#include "kernels/unroll.hpp"
 
 namespace paceline::kernels {
+
+// Where a group's codes and scales lie; of a record, where its codes and the record begin.
+struct GroupPlace {
+  const std::uint8_t* codes;
+  const std::uint8_t* d;
+  const std::uint8_t* minima;
+};
 
 // One scale a row: value = scale * (code - zero code) + minimum.
 template <class Isa, WeightType kType>
@@ -13,32 +21,23 @@ struct WholeScales {
   typename Isa::F8 scale;
   typename Isa::F8 minimum;
 
-  // Of a type without records.
-  WholeScales(const std::uint8_t* d, const std::uint8_t* m) {
-    if constexpr (kType == WeightType::kMXFP4) {
-      scale = Isa::load_half_powers(d);
+  template <int kIndex>
+  WholeScales(const GroupPlace& place, Index<kIndex>) {
+    if constexpr (has_records(kType)) {
+      load_from_record(place.d, kIndex);
+    } else if constexpr (kType == WeightType::kMXFP4) {
+      scale = Isa::load_half_powers(place.d);
     } else {
-      scale = Isa::load_half(d);
-    }
-    if constexpr (kHasMinimum) minimum = Isa::load_half(m);
-  }
-  // Of group `group` of a record.
-  WholeScales(const std::uint8_t* record, int group) {
-    if constexpr (kType == WeightType::kQ8_K) {
-      scale = Isa::load(reinterpret_cast<const float*>(record));
-    } else if constexpr (kHasMinimum) {
-      const std::uint8_t* fine = record + fine_scale_offset(kFormat) + kBlockRows * group;
-      const auto negative = Isa::sub(Isa::zero(), Isa::load_half(record + kFormat.scale_bytes));
-      scale = Isa::mul(Isa::load_half(record), Isa::to_float(Isa::load_unsigned(fine)));
-      minimum = Isa::mul(negative, Isa::to_float(Isa::load_unsigned(fine + kBlockRows * kFormat.fine_scales)));
-    } else {
-      const std::uint8_t* fine = record + fine_scale_offset(kFormat) + kBlockRows * group;
-      scale = Isa::mul(Isa::load_half(record), Isa::to_float(Isa::load_signed(fine)));
+      scale = Isa::load_half(place.d);
+      if constexpr (kHasMinimum) minimum = Isa::load_half(place.minima);
     }
   }
 
-  // How the partial sum `part` of `num_parts` is widened to 32 bits.
-  typename Isa::I8 widen(typename Isa::Pairs sums, int /*part*/, int /*num_parts*/) const { return Isa::widen(sums); }
+  // How the partial sum kPart of kNumParts is widened to 32 bits.
+  template <int kPart, int kNumParts>
+  typename Isa::I8 widen(typename Isa::Pairs sums) const {
+    return Isa::widen(sums);
+  }
 
   // With sum = the exact sum of code * input code: acc = fma(sum - zero code * sum of input codes, scale * input scale,
   // acc), then acc = fma(minimum, input scale * sum of input codes, acc) where there are minima.
@@ -48,6 +47,21 @@ struct WholeScales {
     acc = Isa::fma(Isa::to_float(sum), Isa::mul(scale, Isa::splat(x.scale)), acc);
     if constexpr (kHasMinimum) acc = Isa::fma(minimum, Isa::splat(x.scaled_sum), acc);
     return acc;
+  }
+
+ private:
+  void load_from_record(const std::uint8_t* record, int group) {
+    if constexpr (kType == WeightType::kQ8_K) {
+      scale = Isa::load(reinterpret_cast<const float*>(record));
+    } else {
+      const std::uint8_t* fine = record + fine_scale_offset(kFormat) + kBlockRows * group;
+      const auto whole = kHasMinimum ? Isa::load_unsigned(fine) : Isa::load_signed(fine);
+      scale = Isa::mul(Isa::load_half(record), Isa::to_float(whole));
+      if constexpr (kHasMinimum) {
+        const auto negative = Isa::sub(Isa::zero(), Isa::load_half(record + kFormat.scale_bytes));
+        minimum = Isa::mul(negative, Isa::to_float(Isa::load_unsigned(fine + kBlockRows * kFormat.fine_scales)));
+      }
+    }
   }
 };
 
@@ -63,8 +77,10 @@ struct HalfScales {
   typename Isa::Pairs zeros;      // 16-bit pairs: zero code * scale of both halves
   typename Isa::Pairs minima;     // 16-bit pairs
 
-  HalfScales(const std::uint8_t* record, int group) : d(Isa::load_half(record)) {
-    const std::uint8_t* fine = record + fine_scale_offset(kFormat) + 2 * kBlockRows * group;
+  template <int kIndex>
+  HalfScales(const GroupPlace& place, Index<kIndex>) : d(Isa::load_half(place.d)) {
+    const std::uint8_t* record = place.d;
+    const std::uint8_t* fine = record + fine_scale_offset(kFormat) + 2 * kBlockRows * kIndex;
     if constexpr (kHasMinimum) {
       const auto negative = Isa::sub(Isa::zero(), Isa::load_half(record + kFormat.scale_bytes));
       dmin = negative;
@@ -77,8 +93,9 @@ struct HalfScales {
     }
   }
 
-  typename Isa::I8 widen(typename Isa::Pairs sums, int part, int num_parts) const {
-    return Isa::dot_pairs(sums, halves[2 * part / num_parts]);
+  template <int kPart, int kNumParts>
+  typename Isa::I8 widen(typename Isa::Pairs sums) const {
+    return Isa::dot_pairs(sums, halves[2 * kPart / kNumParts]);
   }
 
   template <class Input>

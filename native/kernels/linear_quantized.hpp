@@ -6,6 +6,7 @@
 #include "kernels/group_codes.hpp"
 #include "kernels/group_scales.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/unroll.hpp"
 
 namespace paceline::kernels {
 
@@ -18,6 +19,18 @@ static constexpr int num_parts(WeightType type) {
   int parts = has_half_scales(type) ? 2 : 1;
   while (8 / parts * 2 * format_of(type).max_code * 127 > 32767) parts *= 2;
   return parts;
+}
+
+// Calls f(Index) for every group, in order.
+template <WeightType kType, class F>
+[[gnu::always_inline]] inline void for_each_group(const MatrixView& weights, F f) {
+  if constexpr (has_records(kType)) {
+    for (int record = 0; record < num_groups(weights) / kRecordGroups; ++record) {
+      unroll<kRecordGroups>(f);
+    }
+  } else {
+    for (int group = 0; group < num_groups(weights); ++group) f(Index<0>{});
+  }
 }
 
 // One group of a block: codes, scales and minima, ready for any number of rows.
@@ -34,49 +47,55 @@ struct Group {
   typename Isa::Codes codes;
   Scales scales;
 
-  template <class... Places>
-  explicit Group(const std::uint8_t* code_bytes, int index, Places... places) : scales(places...) {
+  template <int kIndex>
+  Group(const GroupPlace& place, Index<kIndex> index) : scales(place, index) {
     if constexpr (has_records(kType)) {
-      load_record_codes<Isa, kType>(code_bytes, index, codes);
+      load_record_codes<Isa, kType, kIndex>(place.codes, codes);
     } else {
-      load_own_codes<Isa, kType>(code_bytes, codes);
+      load_own_codes<Isa, kType>(place.codes, codes);
     }
   }
 };
+
+// Begins 16-bit sums, or goes on with them.
+template <class Isa, bool kIsFirst, class Codes, class Four>
+[[gnu::always_inline]] inline void add_pairs(typename Isa::Pairs& sums, const Codes& codes, const Four& four) {
+  if constexpr (kIsFirst) {
+    sums = Isa::multiply(codes, four);
+  } else {
+    Isa::accumulate(sums, codes, four);
+  }
+}
 
 // Adds what B blocks' groups give for R rows to acc[row][block]. Each four inputs are broadcast once for all blocks.
 template <class Isa, WeightType kType, int R, int B>
 [[gnu::always_inline]] inline void add_products(const Group<Isa, kType>* groups, const QuantizedGroup* x,
                                                 typename Isa::F8 (*acc)[B]) {
   constexpr int kNumParts = Group<Isa, kType>::kNumParts;
+  constexpr int kColumns = 8 / kNumParts;
   typename Isa::I8 totals[R][B];
-#pragma GCC unroll 4
-  for (int part = 0; part < kNumParts; ++part) {
+  unroll<kNumParts>([&]<int kPart>(Index<kPart>) __attribute__((always_inline)) {
     typename Isa::Pairs sums[R][B];
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
-      for (int b = 0; b < B; ++b) sums[r][b] = Isa::no_sums();
-    }
-#pragma GCC unroll 8
-    for (int j = part * 8 / kNumParts; j < (part + 1) * 8 / kNumParts; ++j) {
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) {
-        const auto four = Isa::broadcast_four(x[r].codes + 4 * j);
-        for (int b = 0; b < B; ++b) Isa::accumulate(sums[r][b], groups[b].codes[j], four);
-      }
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
-      for (int b = 0; b < B; ++b) {
-        const auto wide = groups[b].scales.widen(sums[r][b], part, kNumParts);
-        totals[r][b] = part == 0 ? wide : Isa::add(totals[r][b], wide);
-      }
-    }
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < R; ++r) {
-    for (int b = 0; b < B; ++b) acc[r][b] = groups[b].scales.finish(acc[r][b], totals[r][b], x[r]);
-  }
+    unroll<kColumns>([&]<int j>(Index<j>) __attribute__((always_inline)) {
+      unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
+        const auto four = Isa::broadcast_four(x[r].codes + 4 * (kColumns * kPart + j));
+        unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
+          add_pairs<Isa, j == 0>(sums[r][b], groups[b].codes[kColumns * kPart + j], four);
+        });
+      });
+    });
+    unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
+      unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
+        const auto wide = groups[b].scales.template widen<kPart, kNumParts>(sums[r][b]);
+        totals[r][b] = kPart == 0 ? wide : Isa::add(totals[r][b], wide);
+      });
+    });
+  });
+  unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
+    unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
+      acc[r][b] = groups[b].scales.finish(acc[r][b], totals[r][b], x[r]);
+    });
+  });
 }
 
 // The same for 8-bit codes and inputs in two parts: parts are at most 8 in magnitude, so eight pairs stay within
@@ -86,26 +105,23 @@ template <class Isa, WeightType kType, int R, int B>
                                                 typename Isa::F8 (*acc)[B]) {
   typename Isa::Pairs high[R][B];
   typename Isa::Pairs low[R][B];
-#pragma GCC unroll 4
-  for (int r = 0; r < R; ++r) {
-    for (int b = 0; b < B; ++b) high[r][b] = low[r][b] = Isa::no_sums();
-  }
-#pragma GCC unroll 8
-  for (int j = 0; j < 8; ++j) {
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) {
+  unroll<8>([&]<int j>(Index<j>) __attribute__((always_inline)) {
+    unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
       const auto four_high = Isa::broadcast_four(x[r].high + 4 * j);
-      for (int b = 0; b < B; ++b) Isa::accumulate(high[r][b], groups[b].codes[j], four_high);
+      unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
+        add_pairs<Isa, j == 0>(high[r][b], groups[b].codes[j], four_high);
+      });
       const auto four_low = Isa::broadcast_four(x[r].low + 4 * j);
-      for (int b = 0; b < B; ++b) Isa::accumulate(low[r][b], groups[b].codes[j], four_low);
-    }
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < R; ++r) {
-    for (int b = 0; b < B; ++b) {
+      unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
+        add_pairs<Isa, j == 0>(low[r][b], groups[b].codes[j], four_low);
+      });
+    });
+  });
+  unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
+    unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
       acc[r][b] = groups[b].scales.finish(acc[r][b], Isa::widen16(high[r][b], low[r][b]), x[r]);
-    }
-  }
+    });
+  });
 }
 
 // Reads the groups of one block, one after the other, and asks for what lies `distance` bytes ahead.
@@ -115,29 +131,22 @@ class GroupReader {
 
  public:
   GroupReader(const MatrixView& weights, const std::uint8_t* block, std::size_t distance)
-      : d_(block),
-        minima_(block + minimum_offset(weights)),
-        codes_(block + (has_records(kType) ? record_code_offset(kFormat) : code_offset(weights))),
+      : place_{block + (has_records(kType) ? record_code_offset(kFormat) : code_offset(weights)), block,
+               block + minimum_offset(weights)},
         ahead_(block + distance) {}
 
-  Group<Isa, kType> next() {
+  // Goes on to the next group, of that index in its record.
+  template <int kIndex>
+  [[gnu::always_inline]] GroupPlace next(Index<kIndex>) {
     for (std::size_t line = 0; line < kGroupBytes; line += 64) Isa::prefetch(ahead_ + line);
     ahead_ += kGroupBytes;
-    if constexpr (has_records(kType)) {
-      const Group<Isa, kType> group(codes_, index_, d_, index_);
-      if (++index_ == kRecordGroups) {
-        index_ = 0;
-        d_ += record_bytes(kFormat);
-        codes_ += record_bytes(kFormat);
-      }
-      return group;
-    } else {
-      const Group<Isa, kType> group(codes_, 0, d_, minima_);
-      codes_ += kFormat.code_bytes;
-      d_ += kFormat.scale_bytes;
-      minima_ += kFormat.scale_bytes;
-      return group;
+    const GroupPlace place = place_;
+    if constexpr (!has_records(kType)) {
+      place_ = {place.codes + kFormat.code_bytes, place.d + kFormat.scale_bytes, place.minima + kFormat.scale_bytes};
+    } else if constexpr (kIndex == kRecordGroups - 1) {
+      place_ = {place.codes + record_bytes(kFormat), place.d + record_bytes(kFormat), nullptr};
     }
+    return place;
   }
 
  private:
@@ -146,11 +155,8 @@ class GroupReader {
                                                  ? record_bytes(kFormat) / kRecordGroups
                                                  : kFormat.code_bytes + kFormat.scale_bytes * (kFormat.has_minimum + 1);
 
-  const std::uint8_t* d_;  // of the group, or the record
-  const std::uint8_t* minima_;
-  const std::uint8_t* codes_;
+  GroupPlace place_;
   const std::uint8_t* ahead_;
-  int index_ = 0;  // of the group in its record
 };
 
 static inline const QuantizedGroup* inputs_of(const Activations& x, const QuantizedGroup*) { return x.quantized; }
@@ -170,10 +176,11 @@ inline void multiply_block(const Product& p, const std::uint8_t* block, int row,
   const auto* x = first_inputs<Isa, kType>(p, row);
   typename Isa::F8 acc[M][1];
   for (auto& row_acc : acc) row_acc[0] = Isa::zero();
-  for (int group = 0; group < num_groups(p.weights); ++group, x += kMaxRows) {
-    const auto weights = reader.next();
+  for_each_group<kType>(p.weights, [&](auto index) __attribute__((always_inline)) {
+    const Group<Isa, kType> weights(reader.next(index), index);
     add_products<Isa, kType, M, 1>(&weights, x, acc);
-  }
+    x += kMaxRows;
+  });
   for (int m = 0; m < M; ++m) Isa::store(out + m * p.out_stride, acc[m][0]);
 }
 
@@ -187,10 +194,18 @@ template <class Isa, WeightType kType, int R, int B, class Input>
   }
 }
 
+// All rows of a pass, a tile of them after the other. Not inlined: one copy serves the groups of a record.
+template <class Isa, WeightType kType, int B, class Input>
+[[gnu::noinline]] void add_all(const Group<Isa, kType>* groups, const Input* x, int count, typename Isa::F8 (*acc)[B]) {
+  constexpr int kTileRows = Group<Isa, kType>::kTileRows;
+  int m = 0;
+  for (; m + kTileRows <= count; m += kTileRows) add_products<Isa, kType, kTileRows, B>(groups, x + m, acc + m);
+  add_rest<Isa, kType, kTileRows - 1, B>(groups, x + m, count - m, acc + m);
+}
+
 // B neighbouring blocks for `count` rows, a tile of rows after the other.
 template <class Isa, WeightType kType, int B>
 inline void multiply_tiles(const Product& p, const std::uint8_t* block, int row, int count, float* out) {
-  constexpr int kTileRows = Group<Isa, kType>::kTileRows;
   const std::size_t block_bytes = p.weights.block_bytes;
   GroupReader<Isa, kType> first(p.weights, block, B * block_bytes);
   GroupReader<Isa, kType> second(p.weights, block + (B - 1) * block_bytes, B * block_bytes);
@@ -199,20 +214,16 @@ inline void multiply_tiles(const Product& p, const std::uint8_t* block, int row,
   for (int m = 0; m < count; ++m) {
     for (int b = 0; b < B; ++b) acc[m][b] = Isa::zero();
   }
-  for (int group = 0; group < num_groups(p.weights); ++group, x += kMaxRows) {
-    const auto add_all = [&](const Group<Isa, kType>* groups) {
-      int m = 0;
-      for (; m + kTileRows <= count; m += kTileRows) add_products<Isa, kType, kTileRows, B>(groups, x + m, acc + m);
-      add_rest<Isa, kType, kTileRows - 1, B>(groups, x + m, count - m, acc + m);
-    };
+  for_each_group<kType>(p.weights, [&](auto index) __attribute__((always_inline)) {
     if constexpr (B == 1) {
-      const auto group = first.next();
-      add_all(&group);
+      const Group<Isa, kType> group(first.next(index), index);
+      add_all<Isa, kType, B>(&group, x, count, acc);
     } else {
-      const Group<Isa, kType> groups[] = {first.next(), second.next()};
-      add_all(groups);
+      const Group<Isa, kType> groups[] = {{first.next(index), index}, {second.next(index), index}};
+      add_all<Isa, kType, B>(groups, x, count, acc);
     }
-  }
+    x += kMaxRows;
+  });
   for (int m = 0; m < count; ++m) {
     for (int b = 0; b < B; ++b) Isa::store(out + m * p.out_stride + b * kBlockRows, acc[m][b]);
   }
