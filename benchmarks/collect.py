@@ -1,8 +1,9 @@
 """Runs every measurement and keeps the figures that the documentation is made of.
 
-    python benchmarks/collect.py --llama-python PYTHON [--out benchmarks/results/smollm2.json]
+    python benchmarks/collect.py --llama-python PYTHON [--model MODEL --title TITLE] [--out benchmarks/results/smollm2.json]
 
-Takes some five minutes on a machine with nothing else to do. `make docs` then writes docs/figures.md.
+Takes some five minutes on a machine with nothing else to do. `make docs` then writes docs/figures.md, a chapter for each
+file of results.
 """
 
 import argparse
@@ -34,14 +35,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--llama-python", default=sys.executable)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--profile-rounds", type=int, default=40)
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--title", default="SmolLM2-135M-Instruct Q4_1")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "smollm2.json")
     arguments = parser.parse_args()
-    rounds = str(arguments.rounds)
+    common = ("--model", arguments.model, "--rounds", str(arguments.rounds))
+    profile = ("-m", "paceline", "profile", "-m", arguments.model, "--rounds", str(arguments.profile_rounds), "--json")
     figures = {
+        "title": arguments.title,
         "provenance": provenance(),
-        "overhead": script("overhead.py", "--rounds", rounds),
-        "profile": json.loads(run(sys.executable, "-m", "paceline", "profile", "--json", "--rounds", "40")),
-        "compare": script("compare.py", "--rounds", rounds, "--llama-python", arguments.llama_python),
+        "overhead": script("overhead.py", *common),
+        "profile": json.loads(run(sys.executable, *profile)),
+        "compare": script("compare.py", *common, "--llama-python", arguments.llama_python),
     }
     arguments.out.parent.mkdir(exist_ok=True)
     arguments.out.write_text(json.dumps(figures, indent=1) + "\n")

@@ -58,38 +58,44 @@ def around(overhead: dict[str, Any], profile: dict[str, Any]) -> str:
     return table(["", "median (quartiles)"], rows)
 
 
-def document(figures: dict[str, Any]) -> str:
-    """docs/figures.md, without its note."""
+def document(models: list[dict[str, Any]]) -> str:
+    """docs/figures.md, without its note: a chapter for each model."""
+    return f"""# Figures
+
+Medians, with quartiles in brackets; ratios are of times in the same round. The machine is a virtual one whose neighbours
+come and go: its bandwidth and clock vary by a third from minute to minute. Only the ratios count.
+
+{"".join(map(chapter, models))}"""
+
+
+def chapter(figures: dict[str, Any]) -> str:
     where, profile, compare = figures["provenance"], figures["profile"], figures["compare"]
     machine = f"{where['num_cpus']} processors ({where['cpu']}, {profile['isa']}), {profile['threads']} threads"
     megabytes, bandwidth = profile["weight_bytes"] / 1e6, profile["bandwidth_gb_per_s"]
-    return f"""# Figures
+    return f"""## {figures["title"]}
 
-SmolLM2-135M-Instruct Q4_1 on {machine}, {where["date"]}, Paceline {where["paceline"]}.
-Medians, with quartiles in brackets; ratios are of times in the same round. Made by
+On {machine}, {where["date"]}, Paceline {where["paceline"]}. Made by
 
     {where["command"]}
 
-The machine is a virtual one whose neighbours come and go: its bandwidth and clock vary by a third from minute to
-minute. Only the ratios count.
-
-## Forwards of n rows
+### Forwards of n rows
 
 `paceline profile`. The floor is the time of reading the weights of one step ({megabytes:.1f} MB) at the best bandwidth
 seen in the same run, {bandwidth:.1f} GB/s: {profile["floor_ms"]:.2f} ms.
 
 {forwards(profile)}
 
-## Beside llama.cpp
+### Beside llama.cpp
 
 `benchmarks/compare.py`, llama-cpp-python {compare["llama_cpp_python"]} built for this machine; the same file, the same
 threads.
 
 {comparison(compare)}
 
-## Around the forward
+### Around the forward
 
 `benchmarks/overhead.py`.
 
 {around(figures["overhead"], profile)}
+
 """

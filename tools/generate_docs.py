@@ -92,7 +92,8 @@ def cli() -> str:
 
 
 def figures() -> str:
-    return NOTE + document(json.loads((ROOT / "benchmarks" / "results" / "smollm2.json").read_text()))
+    models = [json.loads(path.read_text()) for path in (ROOT / "benchmarks" / "results").glob("*.json")]
+    return NOTE + document(sorted(models, key=lambda figures: figures["profile"]["weight_bytes"])).rstrip() + "\n"
 
 
 def main() -> int:

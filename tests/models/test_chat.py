@@ -153,9 +153,9 @@ def test_an_indent_that_a_user_chose_is_the_users(tokenizer: Tokenizer) -> None:
 
 
 def test_known_roles_may_name_special_tokens_and_others_may_not() -> None:
-    roles = Tokenizer(
-        ["<user>", "<end>", "a", "b"], [3, 3, 1, 1], lambda text: [2 if letter == "a" else 3 for letter in text]
-    )
+    vocabulary = Vocabulary(["<user>", "<end>", "a", "b"], np.array([3, 3, 1, 1], np.int8))
+    model = TextModel(lambda text, _: text, lambda letter: [2 if letter == "a" else 3], str.encode)
+    roles = Tokenizer(vocabulary, model)
     template = ChatTemplate("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}")
     assert encode_chat(roles, template, users("a")) == [0, 2]
     assert encode_chat(roles, template, [{"role": "end", "content": "a"}]) == [3] * len("<end>") + [2]

@@ -268,8 +268,8 @@ def test_two_processes_at_once_download_once(repositories: HubServer) -> None:
 
 def test_an_interrupt_stops_the_download(repositories: HubServer, hub_cache: Path) -> None:
     def press_ctrl_c(done: int) -> None:
-        if done:  # the client writes 10 MiB at a time
-            assert 10 << 20 <= done <= repositories.hold_after
+        if done:  # some of what the hub has sent, seen in the middle of a write perhaps
+            assert done <= repositories.hold_after
             running.extend(workers(hub_cache))
             raise KeyboardInterrupt
 

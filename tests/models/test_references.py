@@ -118,8 +118,8 @@ def test_a_folder_stands_for_its_model(tmp_path: Path) -> None:
 
 
 def test_a_gguf_file_is_not_packed_again(tiny_llama_path: Path) -> None:
-    with pytest.raises(UsageError, match="is packed already: a quantization is for safetensors models"):
-        open_model(tiny_llama_path, quantization="q8_0")
+    with pytest.raises(UsageError, match="is quantised already; leave out quantization"):
+        open_model(tiny_llama_path, quantization="q8")
 
 
 @pytest.mark.usefixtures("hub_cache")
