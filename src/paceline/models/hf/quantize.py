@@ -32,22 +32,6 @@ def to_q8_0(rows: Floats) -> Bytes:
     return _packed(rows.shape[0], [d], codes.view(np.uint8), is_faulty)
 
 
-def to_q4_0(rows: Floats) -> Bytes:
-    """`d · (c - 8)`, c from 0 to 15: the weight of the largest magnitude is met first, then least squares."""
-    x = _columns(rows)
-    low, high = x.min(axis=0), x.max(axis=0)
-    d = _rounded(np.where(-low > high, low, high) / np.float32(-8))
-    is_faulty = _clear_faulty(x, d)
-    codes = _codes(x, d, -8, 7)
-    for _ in range(_REFINEMENTS):
-        norm = np.square(codes).sum(axis=0)
-        fitted = (codes * x).sum(axis=0) / np.maximum(norm, 1)
-        d = np.where(norm > 0, _rounded(fitted), d)
-        codes = _codes(x, d, -8, 7)
-    codes += 8
-    return _packed(rows.shape[0], [d], _nibbles(codes), is_faulty)
-
-
 def to_q4_1(rows: Floats) -> Bytes:
     """`d · c + m`, c from 0 to 15: from the least weight to the largest first, then by least squares."""
     x = _columns(rows)
