@@ -33,7 +33,7 @@ def to_q8_0(rows: Floats) -> Bytes:
 def to_q4_1(rows: Floats) -> Bytes:
     """`d · c + m`, c from 0 to 15: the least and the largest weight of a block are met.
 
-    Least squares lowers the error of the weights, but gave a higher perplexity: the outer weights matter most.
+    Least squares brings the weights nearer on average, but gave a higher perplexity (docs/models.md).
     """
     x = _columns(rows)
     low = x.min(axis=0)
