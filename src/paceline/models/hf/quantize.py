@@ -16,9 +16,7 @@ Quantizer = Callable[[Floats], Bytes]
 """From `[rows, columns]`, columns a multiple of 32, to `[rows, bytes of a row]`."""
 
 BLOCK = 32
-_REFINEMENTS = 2
-_LARGEST = 30000  # scale; what least squares makes of it still fits float16
-_FLAT = 1e-3  # a square sum of codes about their mean below this: they are all equal
+_LARGEST = 30000  # scale: far above every real one, and the next larger float16 is no infinity
 
 
 def to_q8_0(rows: Floats) -> Bytes:
@@ -32,42 +30,18 @@ def to_q8_0(rows: Floats) -> Bytes:
     return _packed(rows.shape[0], [d], codes.view(np.uint8), is_faulty)
 
 
-def to_q4_0(rows: Floats) -> Bytes:
-    """`d · (c - 8)`, c from 0 to 15: the weight of the largest magnitude is met first, then least squares."""
-    x = _columns(rows)
-    low, high = x.min(axis=0), x.max(axis=0)
-    d = _rounded(np.where(-low > high, low, high) / np.float32(-8))
-    is_faulty = _clear_faulty(x, d)
-    codes = _codes(x, d, -8, 7)
-    for _ in range(_REFINEMENTS):
-        norm = np.square(codes).sum(axis=0)
-        fitted = (codes * x).sum(axis=0) / np.maximum(norm, 1)
-        d = np.where(norm > 0, _rounded(fitted), d)
-        codes = _codes(x, d, -8, 7)
-    codes += 8
-    return _packed(rows.shape[0], [d], _nibbles(codes), is_faulty)
-
-
 def to_q4_1(rows: Floats) -> Bytes:
-    """`d · c + m`, c from 0 to 15: from the least weight to the largest first, then by least squares."""
+    """`d · c + m`, c from 0 to 15: the least and the largest weight of a block are met.
+
+    Least squares brings the weights nearer on average, but gave a higher perplexity (docs/models.md).
+    """
     x = _columns(rows)
     low = x.min(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         d, m = _rounded((x.max(axis=0) - low) / np.float32(15)), _rounded(low)
     is_faulty = _clear_faulty(x, d, m)
-    codes = _codes(x - m, d, 0, 15)
-    mean = x.mean(axis=0)
-    for _ in range(_REFINEMENTS):
-        mean_code = codes.mean(axis=0)
-        codes -= mean_code
-        norm = np.square(codes).sum(axis=0)
-        codes *= x
-        slope = codes.sum(axis=0) / np.maximum(norm, _FLAT)
-        is_flat = norm < _FLAT
-        d = np.where(is_flat, d, _rounded(slope))
-        m = np.where(is_flat, m, _rounded(mean - slope * mean_code))
-        codes = _codes(x - m, d, 0, 15)
-    return _packed(rows.shape[0], [d, m], _nibbles(codes), is_faulty)
+    x -= m
+    return _packed(rows.shape[0], [d, m], _nibbles(_codes(x, d, 0, 15)), is_faulty)
 
 
 def _columns(rows: Floats) -> Floats:
