@@ -1,9 +1,9 @@
 """Runs every measurement and keeps the figures that the documentation is made of.
 
-    python benchmarks/collect.py --llama-python PYTHON [--model MODEL --title TITLE] [--out benchmarks/results/smollm2.json]
+    python benchmarks/collect.py --llama-python PYTHON [--model MODEL --title TITLE --out benchmarks/results/NAME.json]
 
-Takes some five minutes on a machine with nothing else to do. `make docs` then writes docs/figures.md, a chapter for each
-file of results.
+Takes some five minutes on a machine with nothing else to do. `make docs` then writes docs/figures.md, a chapter for
+each file of results.
 """
 
 import argparse

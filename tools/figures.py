@@ -62,8 +62,8 @@ def document(models: list[dict[str, Any]]) -> str:
     """docs/figures.md, without its note: a chapter for each model."""
     return f"""# Figures
 
-Medians, with quartiles in brackets; ratios are of times in the same round. The machine is a virtual one whose neighbours
-come and go: its bandwidth and clock vary by a third from minute to minute. Only the ratios count.
+Medians, with quartiles in brackets; ratios are of times in the same round. The machine is a virtual one whose
+neighbours come and go: its bandwidth and clock vary by a third from minute to minute. Only the ratios count.
 
 {"".join(map(chapter, models))}"""
 
