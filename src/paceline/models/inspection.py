@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,13 +88,8 @@ def inspect_model(model: Model, tokenizer: Tokenizer) -> Inspection:
 
 def compare_vocabularies(target: Tokenizer, draft: Tokenizer) -> VocabularyComparison:
     """A draft model's tokens are the target's only where the ids mean the same in both."""
-    num_compared = 0
-    differences = []
-    for token_id in _used_ids(target, draft):
-        num_compared += 1
-        known = [token_id < tokenizer.vocab_size for tokenizer in (target, draft)]
-        if not all(known) or target.token_bytes(token_id) != draft.token_bytes(token_id):
-            differences.append(token_id)
+    used = _used_ids(target, draft)
+    differences = target.differences(draft, used)
     first = None
     if differences:
         names = [
@@ -103,12 +97,12 @@ def compare_vocabularies(target: Tokenizer, draft: Tokenizer) -> VocabularyCompa
             for tokenizer in (target, draft)
         ]
         first = Difference(differences[0], *names)
-    return VocabularyComparison(num_compared, len(differences), first)
+    return VocabularyComparison(len(used), len(differences), first)
 
 
-def _used_ids(target: Tokenizer, draft: Tokenizer) -> Iterator[int]:
+def _used_ids(target: Tokenizer, draft: Tokenizer) -> list[int]:
     unused = target.unproducible_ids | draft.unproducible_ids
-    return (i for i in range(max(target.vocab_size, draft.vocab_size)) if i not in unused)
+    return [i for i in range(max(target.vocab_size, draft.vocab_size)) if i not in unused]
 
 
 def _name(tokenizer: Tokenizer, token_id: int) -> str:

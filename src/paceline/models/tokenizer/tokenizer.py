@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 from paceline.errors import UsageError
 from paceline.models.tokenizer.literals import Literals
 from paceline.models.tokenizer.vocabulary import TokenKind, Vocabulary, filler_ids
@@ -151,6 +153,16 @@ class Tokenizer:
         if self._vocabulary.kinds[token_id] == TokenKind.BYTE:
             return bytes([int(token[1:-1], 16)])
         return self._model.spell(token)
+
+    def differences(self, other: "Tokenizer", ids: Iterable[int]) -> list[int]:
+        """Those of `ids` that do not stand for the same bytes in both, or that only one of the two has."""
+        same_size = min(self.vocab_size, other.vocab_size)
+        same = np.zeros(max(self.vocab_size, other.vocab_size), bool)
+        if self._model.spell is other._model.spell:  # then a token of the same name and kind needs no spelling
+            names = zip(self._vocabulary.tokens, other._vocabulary.tokens, strict=False)
+            same[:same_size] = [mine == theirs for mine, theirs in names]
+            same[:same_size] &= self._vocabulary.kinds[:same_size] == other._vocabulary.kinds[:same_size]
+        return [i for i in ids if not same[i] and (i >= same_size or self.token_bytes(i) != other.token_bytes(i))]
 
     def is_special(self, token_id: int) -> bool:
         """True for control tokens, which are part of the format and not of the text."""
