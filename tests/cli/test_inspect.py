@@ -61,7 +61,7 @@ def test_cache_grows_with_context_and_concurrency(invoke: Invoke, tiny_llama_pat
     [
         (("--context", 0), "--context is 0; expected 1 to 256"),
         (("--context", 257), "--context is 257; expected 1 to 256"),
-        (("--concurrency", 0), "--concurrency is 0; expected at least 1"),
+        (("--concurrency", 0), "--concurrency is 0; expected 1 to 1000000"),
         (("--quantization", "q8"), "leave out --quantization"),
     ],
 )

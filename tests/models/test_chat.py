@@ -195,7 +195,7 @@ def test_errors_come_through(tokenizer: Tokenizer) -> None:
     template = ChatTemplate(CHAT_TEMPLATE)
     with pytest.raises(UsageError, match="no messages"):
         encode_chat(tokenizer, template, [])
-    with pytest.raises(ModelFormatError, match="wrote nothing; use --no-chat"):
+    with pytest.raises(ModelFormatError, match="wrote nothing; use another chat template"):
         encode_chat(tokenizer, ChatTemplate("{% if tools %}x{% endif %}"), users("hi"))
     with pytest.raises(UsageError, match="all of Unicode's private characters"):
         encode_chat(tokenizer, template, users("".join(map(chr, range(0xF0000, 0x110000)))))

@@ -118,7 +118,7 @@ def test_a_folder_stands_for_its_model(tmp_path: Path) -> None:
 
 
 def test_a_gguf_file_is_not_packed_again(tiny_llama_path: Path) -> None:
-    with pytest.raises(UsageError, match="is quantised already; leave out quantization"):
+    with pytest.raises(UsageError, match="is a GGUF file and runs as it is packed; leave out quantization"):
         open_model(tiny_llama_path, quantization="q8")
 
 

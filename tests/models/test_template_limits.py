@@ -30,8 +30,8 @@ def stopped(source: str) -> str:
     with pytest.raises(ModelFormatError) as caught:
         ChatTemplate(source).render(HELLO)
     message = str(caught.value)
-    assert message.startswith("the model's chat template ")
-    assert message.endswith("; use --no-chat, or another template with --chat-template")
+    assert message.startswith("the chat template ")
+    assert message.endswith("; use another chat template, or a plain prompt (--chat-template FILE, --no-chat)")
     assert "\n" not in message
     return message
 

@@ -31,7 +31,9 @@ def as_prompts(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
 def as_conversations(messages: Conversation | Sequence[Conversation]) -> list[Conversation]:
     """A sequence of messages is one conversation; anything else must be an iterable of conversations."""
     members = _members(messages, "a list of messages, or a list of such lists")
-    return [members] if members and isinstance(members[0], Mapping) else members
+    if not members:
+        raise UsageError("there are no messages; give at least one")
+    return [members] if isinstance(members[0], Mapping) else members
 
 
 def as_token_ids(prompt: Sequence[int]) -> list[int]:

@@ -149,7 +149,7 @@ class LLM:
 
     def _encode_chat(self, messages: Conversation, options: ChatOptions) -> list[int]:
         if self._template is None:
-            raise UsageError("this model has no chat template; use generate with a plain prompt, or give chat_template")
+            raise UsageError("this model has no chat template: give a plain prompt (--no-chat), or chat_template")
         tools, variables = options
         return encode_chat(self._tokenizer, self._template, messages, tools=tools, variables=variables)
 

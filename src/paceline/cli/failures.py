@@ -1,5 +1,6 @@
 """What a command does when it cannot go on: one line on standard error and an exit status, a traceback on request."""
 
+import errno
 import os
 import re
 import sys
@@ -22,6 +23,7 @@ _OPTIONS = {
     "num_speculative_tokens": "--num-speculative-tokens",
     "num_threads": "--threads",
     "quantization": "--quantization",
+    "chat_template": "--chat-template",
 }  # parameters of the library, and the options that stand for them
 _PARAMETER = re.compile(rf"(?<![^\s(])({'|'.join(_OPTIONS)})(?![^\s,;:.)])")  # as a word, not in quotes or a path
 
@@ -42,6 +44,9 @@ def complain(message: str) -> None:
 
 def exit_status(program: Callable[[], object], *, debug: bool) -> int:
     """Run the whole program. Its own exit, and whatever its commands do not catch, become an exit status."""
+    if sys.stdout is None:  # whoever started this process has closed it
+        complain("standard output is closed, so there is nowhere to write to; give it a file, a pipe or a terminal")
+        return EXIT_FAILURE
     try:
         with reported_warnings(), reported_failures(debug):
             program()
@@ -102,6 +107,8 @@ def _explanation(error: Exception) -> str:
             return _PARAMETER.sub(lambda match: _OPTIONS[match[0]], str(error))
         case MemoryError():
             return "not enough memory; choose a smaller --max-model-len or a smaller model"
+        case OSError(errno=errno.ENOSPC, filename=None):
+            return "no space left on the device for standard output; free some, or write elsewhere"
         case OSError():
             return str(error)
         case _:

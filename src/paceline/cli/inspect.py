@@ -15,6 +15,8 @@ from paceline.models.inspection import Inspection, TypeShare, VocabularyComparis
 from paceline.models.quoting import quoted
 from paceline.runtime.memory import available_memory
 
+_MAX_CONCURRENCY = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -73,8 +75,8 @@ def inspect(
 def _check(context: int, concurrency: int, longest: int) -> None:
     if not 1 <= context <= longest:
         raise UsageError(f"--context is {context}; expected 1 to {longest}, the model's context")
-    if concurrency < 1:
-        raise UsageError(f"--concurrency is {concurrency}; expected at least 1")
+    if not 1 <= concurrency <= _MAX_CONCURRENCY:
+        raise UsageError(f"--concurrency is {concurrency}; expected 1 to {_MAX_CONCURRENCY}")
 
 
 def _open(reference: str, quantization: QuantizationName | None) -> tuple[Inspection, Tokenizer]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from paceline.errors import UsageError
 from paceline.models.base import Model
 from paceline.models.gguf.model import GGUFModel
-from paceline.models.hf import DEFAULT_QUANTIZATION, HFModel, Quantization
+from paceline.models.hf import DEFAULT_QUANTIZATION, HFModel, Quantization, check_quantization
 from paceline.models.quoting import quoted
 from paceline.models.references import Progress, SilentProgress, resolve
 
@@ -26,5 +26,8 @@ def open_model(
     if path.is_dir():
         return HFModel(path, DEFAULT_QUANTIZATION if quantization is None else quantization)
     if quantization is not None:
-        raise UsageError(f"{quoted(path)} is quantised already; leave out quantization, which is for safetensors")
+        check_quantization(quantization)
+        raise UsageError(
+            f"{quoted(path)} is a GGUF file and runs as it is packed; leave out quantization, which is for safetensors"
+        )
     return GGUFModel(path)

@@ -35,7 +35,7 @@ def encode_chat(
     `ModelFormatError` where the template writes nothing."""
     rendered = template.render_marked(messages, add_generation_prompt, tools=tools, variables=variables)
     if not rendered:
-        raise ModelFormatError(f"the model's chat template wrote nothing; {ADVICE}")
+        raise ModelFormatError(f"the chat template wrote nothing; {ADVICE}")
     stand_ins = _stand_ins(tokenizer, rendered)
     swapped = "".join(text if is_own else text.translate(stand_ins) for is_own, text in spans(rendered))
     restored = {ord(stand_in): chr(character) for character, stand_in in stand_ins.items()}

@@ -49,17 +49,28 @@ def choose(sources: Mapping[str, str], name: str | Path | None, where: Path) -> 
 def _named(sources: Mapping[str, str], name: str | Path, where: Path) -> str:
     if isinstance(name, str) and name in sources:
         return sources[name]
-    if not _is_file(name):
-        known = f"has the chat templates {_list(sources)}" if sources else "has no chat templates of its own"
-        raise UsageError(f"--chat-template {quoted(name)} names no file, and {where} {known}")
+    if not isinstance(name, str | Path):
+        raise UsageError(f"chat_template is {name!r:.80}; expected the name of a template, the path of a file, or None")
+    known = f"has the chat templates {_list(sources)}" if sources else "has no chat templates of its own"
+    problem = _problem(name)
+    if problem:
+        raise UsageError(
+            f"chat template {quoted(name)} {problem}, and {where} {known}; give a template file, or a name"
+        )
     return _read_template(Path(name))
 
 
-def _is_file(name: str | Path) -> bool:
+def _problem(name: str | Path) -> str:
+    """Why there is no template to read at a path; empty where there is."""
     try:
-        return Path(name).is_file()
-    except OSError:  # too long for a name: somebody gave the template itself
-        return False
+        path = Path(name)
+        if path.is_file():
+            return ""
+        if not str(name) or not path.exists():
+            return "names no file"
+        return "is a folder" if path.is_dir() else "is no ordinary file"
+    except (OSError, ValueError):  # too long for a name: somebody gave the template itself
+        return "names no file"
 
 
 def from_gguf(file: GGUFFile) -> dict[str, str]:

@@ -16,7 +16,7 @@ from paceline.models.quoting import quoted
 if TYPE_CHECKING:
     from jinja2 import nodes
 
-ADVICE = "use --no-chat, or another template with --chat-template"
+ADVICE = "use another chat template, or a plain prompt (--chat-template FILE, --no-chat)"
 _PROBE_STEPS = 20_000  # small conversations, rendered to see what the template takes
 
 
@@ -146,12 +146,12 @@ class ChatTemplate:
         """Refuse what the template would leave out without a word."""
         known = self._program.names
         if tools and "tools" not in known:
-            raise UsageError("the model's chat template has no place for tools; give none, or use another template")
+            raise UsageError("the chat template has no place for tools; give none, or use another template")
         if "tool_calls" not in self._program.words and any("tool_calls" in message for message in messages):
-            raise UsageError("the model's chat template has no place for tool calls; use another template")
+            raise UsageError("the chat template has no place for tool calls; use another template")
         unknown = sorted(variables.keys() - known)
         if unknown:
-            raise UsageError(f"the model's chat template has no variable {quoted(unknown[0])}")
+            raise UsageError(f"the chat template has no variable {quoted(unknown[0])}")
 
     @cached_property
     def _fit(self) -> Fit:
@@ -171,31 +171,27 @@ class ChatTemplate:
         try:
             return _Rendering(run(self._program.tree, {**tokens, **values}, budget, self._now), budget.steps)
         except TemplateRefusalError as refusal:
-            raise UsageError(f"the model's chat template refuses these messages: {_one_line(refusal)}") from refusal
+            raise UsageError(f"the chat template refuses these messages: {_one_line(refusal)}") from refusal
         except ModelFormatError:
             raise
         except RecursionError as error:
-            raise ModelFormatError(f"the model's chat template nests too deeply; {ADVICE}") from error
+            raise ModelFormatError(f"the chat template nests too deeply; {ADVICE}") from error
         except Exception as error:  # a template is a program and can fail in any way
-            raise ModelFormatError(f"the model's chat template failed: {_one_line(error)}; {ADVICE}") from error
+            raise ModelFormatError(f"the chat template failed: {_one_line(error)}; {ADVICE}") from error
 
     @cached_property
     def _program(self) -> "_Program":
         from paceline.models.chat.sandbox.parsing import names, parse, words
 
         if len(self.source) > sources.MAX_SOURCE:
-            raise ModelFormatError(
-                f"the model's chat template is longer than {sources.MAX_SOURCE} characters; {ADVICE}"
-            )
+            raise ModelFormatError(f"the chat template is longer than {sources.MAX_SOURCE} characters; {ADVICE}")
         try:
             tree = parse(self.source)
             return _Program(tree, names(tree), words(tree))
         except RecursionError as error:
-            raise ModelFormatError(f"the model's chat template nests too deeply to be parsed; {ADVICE}") from error
+            raise ModelFormatError(f"the chat template nests too deeply to be parsed; {ADVICE}") from error
         except Exception as error:  # Jinja's lexer raises Python's own errors too
-            raise ModelFormatError(
-                f"the model's chat template cannot be parsed: {_one_line(error)}; {ADVICE}"
-            ) from error
+            raise ModelFormatError(f"the chat template cannot be parsed: {_one_line(error)}; {ADVICE}") from error
 
 
 class _Program(NamedTuple):

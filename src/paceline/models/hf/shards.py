@@ -69,9 +69,9 @@ def _file_names(folder: Path) -> tuple[list[str], dict[str, str]]:
 def _without_weights(folder: Path) -> ModelFormatError | UnsupportedModelError:
     others = sorted(path.name for path in folder.iterdir() if path.suffix in (".safetensors", ".bin", ".pt", ".pth"))
     if others:
-        return UnsupportedModelError(
-            f"{folder} holds {quoted(others[0])}, but neither {_WHOLE} nor {_INDEX}; convert it to safetensors"
-        )
+        is_misnamed = others[0].endswith(".safetensors")
+        advice = f"name it {_WHOLE}, or fetch the index of its shards" if is_misnamed else "convert it to safetensors"
+        return UnsupportedModelError(f"{folder} holds {quoted(others[0])}, but neither {_WHOLE} nor {_INDEX}; {advice}")
     return _malformed(folder, f"there is neither {_WHOLE} nor {_INDEX}")
 
 
