@@ -44,7 +44,7 @@ def full(fetched: Path, hub_cache: Path, empty_cache: Path, monkeypatch: pytest.
     """A cache of some models of the hub and of built tokenizers; no hub to fetch any again. Returns the hub's cache."""
     shutil.copytree(fetched, hub_cache, symlinks=True)
     (empty_cache / "tokenizers").mkdir(parents=True)
-    (empty_cache / "tokenizers" / "some.json").write_bytes(bytes(2 * MIB))
+    (empty_cache / "tokenizers" / f"{64 * 'a'}.1.json").write_bytes(bytes(2 * MIB))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return hub_cache
 
@@ -178,7 +178,7 @@ def test_what_another_revision_shares_stays(hub: HubServer, empty_cache: Path, i
     for reference in ("org/gguf", "org/gguf@v1", "org/gguf:F16@v1"):
         resolve(reference)
     result = invoke("models", "remove", "org/gguf:Q4_K_M@v1", "--yes")
-    assert (result.exit_code, result.stdout) == (0, "0 MiB are free again\n")
+    assert (result.exit_code, result.stdout) == (0, "0 bytes are free again\n")
     left = listed(invoke, "verify", "org/gguf", "--json")
     assert {name: model["is_verified"] for name, model in left.items()} == {
         "org/gguf/m-Q4_K_M.gguf": True,

@@ -8,7 +8,7 @@ import typer
 
 from paceline.cli.failures import EXIT_FAILURE, complain
 from paceline.errors import ModelNotFoundError, UsageError
-from paceline.models import CachedModel, list_cached, remove_cached
+from paceline.models import CachedModel, bytes_to_free, list_cached, remove_cached
 
 _MIB = 2**20
 
@@ -36,19 +36,30 @@ def remove(reference: str, *, is_confirmed: bool) -> None:
     if not found:
         raise ModelNotFoundError(f"{reference} is not in the cache; there is nothing to remove")
     for model in found:
-        typer.echo(_as_text(model), err=True)
+        typer.echo(f"{_as_text(model)}\n  {_files(model)}", err=True)
+    num_bytes = bytes_to_free(found)
     if not is_confirmed:
-        _ask(found)
-    freed = remove_cached(found)
-    typer.echo(f"{freed / _MIB:.0f} MiB are free again")
+        _ask(found, num_bytes)
+    typer.echo(f"{_size(remove_cached(found))} are free again")
 
 
-def _ask(found: list[CachedModel]) -> None:
+def _ask(found: list[CachedModel], num_bytes: int) -> None:
     if not sys.stdin.isatty():
         raise UsageError("nobody can be asked, standard input is not a terminal; give --yes to remove this")
     shared = ", from a cache that other programs share" if any(model.source == "hub" for model in found) else ""
-    size = sum(model.num_bytes for model in found) / _MIB
-    typer.confirm(f"Remove this, {size:.0f} MiB{shared}?", abort=True, err=True)
+    listed = sum(model.num_bytes for model in found)
+    size = _size(num_bytes) if num_bytes == listed else f"freeing {_size(num_bytes)}, the rest is used elsewhere too"
+    typer.confirm(f"Remove this, {size}{shared}?", abort=True, err=True)
+
+
+def _files(model: CachedModel) -> str:
+    folder = model.path if model.path not in model.files and model.path.is_dir() else model.path.parent
+    names = [path.relative_to(folder).as_posix() for path in model.files]
+    return f"{len(names)} file{'s' if len(names) > 1 else ''}: {', '.join(names)}"
+
+
+def _size(num_bytes: int) -> str:
+    return f"{num_bytes / _MIB:.0f} MiB" if num_bytes >= _MIB else f"{num_bytes} bytes"
 
 
 def _as_json(model: CachedModel) -> dict[str, Any]:
@@ -66,4 +77,4 @@ def _as_json(model: CachedModel) -> dict[str, Any]:
 def _as_text(model: CachedModel) -> str:
     state = f"in {model.path}" if model.files else "not fetched yet, will be on first use"
     verified = {True: ", hash verified", False: ", WRONG HASH", None: ""}[model.is_verified]
-    return f"{model.reference}  {model.description}\n  {model.num_bytes / _MIB:.0f} MiB, {state}{verified}"
+    return f"{model.reference}  {model.description}\n  {_size(model.num_bytes)}, {state}{verified}"

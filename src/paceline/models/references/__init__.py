@@ -10,7 +10,7 @@ from paceline.models.references.base import (
     WheelSource,
 )
 from paceline.models.references.cache import CACHE_VARIABLE, cache_folder, unusable_cache
-from paceline.models.references.inventory import list_cached, remove_cached
+from paceline.models.references.inventory import bytes_to_free, list_cached, remove_cached
 from paceline.models.references.parse import parse_reference
 from paceline.models.references.resolve import resolve
 
@@ -23,6 +23,7 @@ __all__ = [
     "Progress",
     "SilentProgress",
     "WheelSource",
+    "bytes_to_free",
     "cache_folder",
     "list_cached",
     "parse_reference",

@@ -106,5 +106,7 @@ class CachedModel:
     is_verified: bool | None = None
     """Whether the content has the right hash; None where nobody asked, or no hash is known."""
     hub: HubReference | None = None
+    revisions: frozenset[str] = frozenset()
+    """Of the hub: the commit, and the branches and tags that point to it."""
     files: tuple[Path, ...] = ()
-    """What is there of it."""
+    """What is there of it, and goes with it."""

@@ -1,18 +1,18 @@
-"""The hub's cache as it is on the disk: the models in it, whether they are whole, and how to remove them.
+"""The hub's cache as it is on the disk: the models in it, and whether they are whole.
 
 Its layout is the hub client's: for each repository `blobs`, named by hash, and for each commit a folder of links to
 them. A blob may be a link itself, into a store that several repositories share.
 """
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paceline.errors import FetchError
 from paceline.models.gguf.parts import model_files, part_names
-from paceline.models.quoting import quoted
 from paceline.models.references.base import CachedModel, HubReference
+from paceline.models.references.selection import safetensors_files, safetensors_weights
 
 if TYPE_CHECKING:
     from huggingface_hub import CachedRepoInfo, CachedRevisionInfo, HFCacheInfo
@@ -40,26 +40,6 @@ def is_unchanged(path: Path) -> bool | None:
             content = file.read()
             return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == expected
     return None
-
-
-def remove_from_hub(models: Sequence[CachedModel]) -> int:
-    """Remove listed models; the bytes freed.
-
-    A revision without another model goes whole, with what else there is of it. What other revisions and repositories
-    share stays, and so does the shared store's copy where a revision keeps other models: the hub client prunes that.
-    """
-    cache = _scan()
-    doomed = {path for model in models for path in model.files}
-    freed, commits = 0, []
-    for repository in cache.repos if cache else ():
-        for revision in repository.revisions:
-            listed = _describe(repository, revision)
-            if any(set(model.files) <= doomed for model in listed):
-                if all(set(model.files) <= doomed for model in listed):
-                    commits.append(revision.commit_hash)
-                else:
-                    freed += _unlink(repository, revision, doomed)
-    return freed + (_delete(cache, commits) if cache and commits else 0)
 
 
 def _scan() -> "HFCacheInfo | None":
@@ -93,39 +73,13 @@ def _describe(repository: "CachedRepoInfo", revision: "CachedRevisionInfo") -> l
             sum(sizes[part] for part in present),
             not missing,
             hub=reference,
+            revisions=revision.refs | {revision.commit_hash},
             files=tuple(revision.snapshot_path / part for part in present),
         )
 
     models = model_files(sizes)
-    weights = [name for name in sizes if name.endswith(".safetensors")]
-    if models or "config.json" not in sizes or not weights:
+    weights = safetensors_weights(list(sizes))
+    if models or "config.json" not in sizes or not weights:  # beside a GGUF file, no reference means safetensors
         return [described(model, part_names(model), part_names(model)) for model in models]
-    return [described(None, sizes, {part for weight in weights for part in part_names(weight)})]
-
-
-def _unlink(repository: "CachedRepoInfo", revision: "CachedRevisionInfo", doomed: Collection[Path]) -> int:
-    kept = {file.blob_path for other in repository.revisions for file in other.files if file.file_path not in doomed}
-    freed = 0
-    try:
-        for file in revision.files:
-            if file.file_path in doomed:
-                file.file_path.unlink()
-                if file.blob_path not in kept and file.blob_path != file.file_path:
-                    freed += 0 if file.blob_path.is_symlink() else file.size_on_disk
-                    file.blob_path.unlink(missing_ok=True)
-    except OSError as error:
-        raise _not_removed(revision.snapshot_path, error) from error
-    return freed
-
-
-def _delete(cache: "HFCacheInfo", commits: Sequence[str]) -> int:
-    strategy = cache.delete_revisions(*commits)
-    strategy.execute()
-    left = [path for path in (*strategy.repos, *strategy.snapshots) if path.exists()]
-    if left:  # the client only logs it
-        raise _not_removed(left[0], "it is still there")
-    return strategy.expected_freed_size
-
-
-def _not_removed(folder: Path, reason: object) -> FetchError:
-    return FetchError(f"cannot remove {quoted(folder)} from the hub's cache: {reason}; check its permissions")
+    needed = ["config.json", *dict.fromkeys(part for weight in weights for part in part_names(weight))]
+    return [described(None, list(dict.fromkeys([*safetensors_files(list(sizes)), *needed])), needed)]

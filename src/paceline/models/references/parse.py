@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-from paceline.errors import ModelNotFoundError
+from paceline.errors import ModelNotFoundError, UsageError
 from paceline.models.quoting import quoted
 from paceline.models.references.base import HubReference, ModelAlias
 
@@ -21,13 +21,22 @@ _HUB = re.compile(
     re.IGNORECASE,
 )
 
+_ADDRESS = re.compile(
+    rf"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?P<repository>{_NAME}/{_NAME})", re.IGNORECASE
+)
 
-def parse_reference(reference: str | Path, aliases: Mapping[str, ModelAlias]) -> ModelAlias | Path | HubReference:
+
+def parse_reference(
+    reference: str | os.PathLike[str], aliases: Mapping[str, ModelAlias]
+) -> ModelAlias | Path | HubReference:
     """An alias wins over a file of the same name, and what exists on this machine over the hub.
 
-    A `Path` is never an alias, nor on the hub. Raises `ModelNotFoundError` for what is none of them.
+    A path that is no string is never an alias, nor on the hub. Raises `ModelNotFoundError` for what is none of them,
+    and `UsageError` for what is neither a string nor a path.
     """
-    text = str(reference)
+    text = os.fspath(reference) if isinstance(reference, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise UsageError(f"the model is {quoted(repr(reference))}, expected a string or a path; give {FORMS}")
     if not text:
         raise ModelNotFoundError(f"the model's name is empty; {_choices(aliases)}")
     if isinstance(reference, str) and reference in aliases:
@@ -45,9 +54,13 @@ def _existing_path(text: str) -> Path | None:
     try:
         path = Path(text).expanduser()
         return path if path.exists() else None
-    except (OSError, RuntimeError, ValueError) as error:  # a name too long, an unknown ~user, a zero byte
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ModelNotFoundError(f"{quoted(text)} cannot be a model: {reason}; give {FORMS}") from error
+    except RuntimeError as error:
+        user = Path(text).parts[0]
+        reason = "your home folder is not known" if user == "~" else f"there is no such user, {quoted(user)}"
+        raise ModelNotFoundError(f"{quoted(text)} cannot be a model: {reason}; check the path") from error
+    except (OSError, ValueError) as error:  # a name too long, a zero byte
+        problem = error.strerror if isinstance(error, OSError) else error
+        raise ModelNotFoundError(f"{quoted(text)} cannot be a model: {problem}; give {FORMS}") from error
 
 
 def _looks_like_path(text: str) -> bool:
@@ -59,6 +72,12 @@ def _looks_like_path(text: str) -> bool:
 def _complaint(text: str, aliases: Mapping[str, ModelAlias]) -> str:
     if _looks_like_path(text):
         return f"there is no file {quoted(text)}; check the path"
+    address = _ADDRESS.match(text)
+    if address is not None:
+        return f"{quoted(text)} is an address; give {quoted(address['repository'])} for what is there"
+    name = re.split("[:@]", text, maxsplit=1)[0]
+    if name in aliases:
+        return f"{quoted(text)} names no model: short names take no :QUANT and no @revision; give {name!r}"
     if "/" in text:
         return f"{quoted(text)} neither exists here nor can be on the Hugging Face hub; give {FORMS}"
     close = get_close_matches(text, aliases, n=1)

@@ -26,7 +26,7 @@ def resolve(
     with `@revision` if wanted, which `revision` can say too. What is fetched is kept; a damaged copy of an alias's file
     is fetched again. Raises `ModelNotFoundError` for what names nothing, `UnsupportedModelError` for a repository
     without a file that can be read, `FetchError` where something cannot be fetched, and `UsageError` for a revision of
-    what has none.
+    what has none and for a reference that is neither a string nor a path.
     """
     parsed = _with_revision(parse_reference(reference, aliases), revision)
     match parsed:

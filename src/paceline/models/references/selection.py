@@ -45,6 +45,19 @@ def choose_files(reference: HubReference, names: Sequence[str], *, is_offline: b
     return _whole(where, names, [chosen])
 
 
+def safetensors_weights(names: Sequence[str]) -> list[str]:
+    """The safetensors files of a Hugging Face model, sorted."""
+    weights = sorted(name for name in names if name.endswith(".safetensors") and "/" not in name)
+    return [name for name in weights if name.startswith("model")] or weights
+
+
+def safetensors_files(names: Sequence[str]) -> list[str]:
+    """What belongs to a Hugging Face model, of what is there: `config.json`, other small files, and its weights."""
+    small = [name for name in names if name != "config.json" and any(fnmatch(name, pattern) for pattern in _SMALL)]
+    indexes = [name for name in names if name == "model.safetensors.index.json"]
+    return ["config.json", *sorted(small), *indexes, *safetensors_weights(names)]
+
+
 def has_label(name: str, label: str) -> bool:
     """Whether a file, by its own name or its folder's, is of the quantisation `label`; `UD-` is part of a label."""
     before = "[-._/ ]" if _LABEL.fullmatch(label) else "[-./ ]"  # `K_M` is none of its own in `Q4_K_M`
@@ -87,14 +100,12 @@ def _shown(names: Sequence[str]) -> str:
 
 def _safetensors_files(where: str, names: Sequence[str]) -> list[str]:
     """A Hugging Face model's own files; never pickles, nor the same weights in other formats."""
-    weights = [name for name in names if fnmatch(name, "*.safetensors") and "/" not in name]
-    weights = [name for name in weights if name.startswith("model")] or weights
+    weights = safetensors_weights(names)
     if "config.json" not in names or not weights:
         pickled = any(name.endswith((".bin", ".pt", ".pth")) for name in names)
         found = "only weights in pickle files, which can run code and are not read" if pickled else "neither"
         raise UnsupportedModelError(
             f"{where} has no model: .gguf files, or config.json and .safetensors files, are needed, it has {found}"
         )
-    indexes = [f"{name}.index.json" for name in ("model.safetensors",) if f"{name}.index.json" in names]
-    small = [name for name in names if name != "config.json" and any(fnmatch(name, pattern) for pattern in _SMALL)]
-    return ["config.json", *sorted(small), *indexes, *_whole(where, names, sorted(weights))]
+    _whole(where, names, weights)
+    return safetensors_files(names)
