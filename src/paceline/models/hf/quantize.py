@@ -21,6 +21,10 @@ _LARGEST = 30000  # scale; what least squares makes of it still fits float16
 _FLAT = 1e-3  # a square sum of codes about their mean below this: they are all equal
 
 
+_UNCHECKED = np.errstate(over="ignore", invalid="ignore")  # signalling NaN too; what comes of it is looked for
+
+
+@_UNCHECKED
 def to_q8_0(rows: Floats) -> Bytes:
     """`d · c`, c from -127 to 127: no weight is further from its own than half a step."""
     x = _columns(rows)
@@ -32,6 +36,7 @@ def to_q8_0(rows: Floats) -> Bytes:
     return _packed(rows.shape[0], [d], codes.view(np.uint8), is_faulty)
 
 
+@_UNCHECKED
 def to_q4_0(rows: Floats) -> Bytes:
     """`d · (c - 8)`, c from 0 to 15: the weight of the largest magnitude is met first, then least squares."""
     x = _columns(rows)
@@ -48,12 +53,12 @@ def to_q4_0(rows: Floats) -> Bytes:
     return _packed(rows.shape[0], [d], _nibbles(codes), is_faulty)
 
 
+@_UNCHECKED
 def to_q4_1(rows: Floats) -> Bytes:
     """`d · c + m`, c from 0 to 15: from the least weight to the largest first, then by least squares."""
     x = _columns(rows)
     low = x.min(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        d, m = _rounded((x.max(axis=0) - low) / np.float32(15)), _rounded(low)
+    d, m = _rounded((x.max(axis=0) - low) / np.float32(15)), _rounded(low)
     is_faulty = _clear_faulty(x, d, m)
     codes = _codes(x - m, d, 0, 15)
     mean = x.mean(axis=0)
@@ -76,8 +81,7 @@ def _columns(rows: Floats) -> Floats:
 
 
 def _rounded(values: Floats) -> Halfs:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(np.float16)
+    return values.astype(np.float16)
 
 
 def _clear_faulty(x: Floats, *scales: Halfs) -> NDArray[np.bool_]:
