@@ -111,14 +111,13 @@ def _damaged(value: Any, random: Random) -> Any:
 
 
 def _encoded(value: Any) -> bytes:
-    match value:
-        case bytes():
-            return value
-        case (table, data):
-            raw = json.dumps(table).encode()
-            return struct.pack("<Q", len(raw)) + raw + data
-        case _:
-            return json.dumps(value).encode()
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, tuple):
+        return json.dumps(value).encode()
+    table, data = value
+    raw = json.dumps(table).encode()
+    return struct.pack("<Q", len(raw)) + raw + bytes(data)
 
 
 def _open(folder: Path, random: Random, tokenizers: list[Tokenizer]) -> None:
