@@ -324,3 +324,11 @@ def test_a_tokenizer_that_decodes_bytes_but_makes_none_is_refused(tmp_path: Path
     content["pre_tokenizer"] = None
     write_tokenizer_folder(tmp_path, content)
     assert isinstance(failure(lambda: Tokenizer.from_folder(tmp_path)), UnsupportedModelError)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["{{ raise_exception('a\n\x1b[2J\u2028') }}", "{{ 'a' | \x1b }}", "{{ messages['\x1b']() }}", "{% \x1b[2J"],
+)
+def test_what_a_template_makes_messages_say_is_printable(source: str) -> None:
+    assert failure(lambda: render(ChatTemplate(source))) is not None
