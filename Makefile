@@ -1,6 +1,7 @@
 # demo: answer a prompt plainly and with speculation. test, lint: what CI runs. Everything lives in .venv and build/.
 
 PYTHON ?= python3
+FUZZ_SECONDS ?= 600
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -8,7 +9,7 @@ BUILD_REQUIREMENTS := "scikit-build-core>=0.11,<1" "nanobind>=2.4,<3" "cmake>=3.
 NATIVE := $(shell find native -name "*.[ch]pp")
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find src native -type f -not -name '*.pyc')
 
-.PHONY: help demo test test-slow test-models lint format bench docs clean check-system
+.PHONY: help demo test test-slow test-models fuzz lint format bench docs clean check-system
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -26,6 +27,9 @@ test-slow: $(BIN)/.installed $(BIN)/.test ## the tests that take minutes
 test-models: $(BIN)/.installed $(BIN)/.test ## fetch real models of other architectures (0.7 GB) and test with them
 	$(BIN)/python tools/fetch_test_models.py
 	$(BIN)/python -m pytest tests/runtime/test_real_models.py $(PYTEST_ARGS)
+
+fuzz: $(BIN)/.installed $(BIN)/.fuzz ## damaged models and hostile templates, FUZZ_SECONDS=600 of them; findings in build/fuzz
+	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
 
 lint: $(BIN)/.lint $(BIN)/.installed ## formatting, style and types
 	$(BIN)/ruff format --check .
@@ -67,6 +71,10 @@ $(BIN)/.installed: $(BIN)/.build $(SOURCES)
 
 $(BIN)/.test: $(BIN)/.installed pyproject.toml
 	$(PIP) install --no-build-isolation ".[test]"
+	@touch $@
+
+$(BIN)/.fuzz: $(BIN)/.installed pyproject.toml
+	$(PIP) install --no-build-isolation ".[test,fuzz]"
 	@touch $@
 
 $(BIN)/.lint: $(BIN)/.installed pyproject.toml

@@ -270,7 +270,7 @@ def test_params_of_another_type(llm: LLM) -> None:
 def test_wrong_kinds_of_arguments_are_named(tiny_llama_path: Path) -> None:
     with pytest.raises(UsageError, match=r"chat_template is 5; expected the name of a template"):
         LLM(tiny_llama_path, chat_template=5)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="is a folder, and .*; give a template file"):
+    with pytest.raises(UsageError, match=r"is a folder, and .*; give a file, or a name"):
         LLM(tiny_llama_path, chat_template=str(tiny_llama_path.parent))
     with pytest.raises(UsageError, match="quantization is 'q9'; expected one of"):
         LLM(tiny_llama_path, quantization="q9")  # type: ignore[arg-type]

@@ -11,6 +11,13 @@ def quoted(text: object, limit: int = _MAX_SHOWN) -> str:
     return repr(shown)
 
 
+def one_line(error: BaseException, limit: int = 200) -> str:
+    """What an error says, cut off at `limit` characters, as one line of printable characters."""
+    words = " ".join(readable(str(error)[: 5 * limit]).split())[:limit]
+    shown = "".join(character if character.isprintable() else ascii(character)[1:-1] for character in words)
+    return shown or type(error).__name__
+
+
 def readable(text: str) -> str:
     """Text as UTF-8 where it came as bytes that the locale does not know, which Python hands over as surrogates."""
     try:

@@ -191,7 +191,7 @@ def test_a_window_that_the_file_leaves_out(tmp_path: Path) -> None:
         ({"hidden_size": [64]}, "'hidden_size' should be a whole number, not an array"),
         ({"hidden_size": True}, "'hidden_size' should be a whole number, not 'True'"),
         ({"hidden_size": 1 << 40}, "hidden_size is 1099511627776"),
-        ({"vocab_size": 10**400}, "vocab_size is 1000"),
+        ({"vocab_size": 10**400}, "whole number that fits 64 bits"),
         ({"num_hidden_layers": 1 << 20}, "1048576 layers, but only 100 tensors"),
         ({"num_attention_heads": 3}, "3 heads do not divide the hidden size 64"),
         ({"num_attention_heads": 128, "head_dim": None}, "128 heads do not divide the hidden size 64"),

@@ -5,11 +5,9 @@ Its `attn_factor` multiplies YaRN's own magnitude, where the `attention_factor` 
 replaces it.
 """
 
-import math
-
 from paceline.models.architectures.base import Architecture
 from paceline.models.architectures.gguf_settings import GGUFSettings
-from paceline.models.architectures.rope import divided_rope, linear_rope, plain_rope, yarn_rope
+from paceline.models.architectures.rope import LEAST, MOST, divided_rope, linear_rope, plain_rope, yarn_rope
 from paceline.models.base import Rope
 from paceline.models.quoting import quoted
 
@@ -36,8 +34,8 @@ def read_ropes(settings: GGUFSettings, architecture: Architecture, dim: int, con
 
 def _theta(settings: GGUFSettings, key: str, default: float) -> float:
     theta = settings.number(key, default)
-    if not (math.isfinite(theta) and theta > 1):
-        raise settings.malformed(f"{key} {theta} is not a number above 1")
+    if not 1 < theta <= MOST:
+        raise settings.malformed(f"{key} {theta} is not a number above 1, up to {MOST:g}")
     return theta
 
 
@@ -64,13 +62,12 @@ def _read_scaling(settings: GGUFSettings) -> tuple[str, float]:
         raise settings.unsupported(f"rope scaling {quoted(scaling)} is not supported")
     unknown = [key for key in settings.keys_under("rope.scaling.") if key not in _SCALING_KEYS]
     if unknown:
-        raise settings.unsupported(f"{settings.prefix}.rope.scaling.{unknown[0]} is not supported")
+        raise settings.unsupported(f"{quoted(f'{settings.prefix}.rope.scaling.{unknown[0]}')} is not supported")
     if scaling != "yarn" and settings.number("rope.scaling.attn_factor", 1.0) != 1.0:
         raise settings.unsupported("rope.scaling.attn_factor is supported with YaRN only")
     if factor == 0.0:  # how files say that there is none
         factor = 1.0
-    if not (math.isfinite(factor) and factor > 0):
-        raise settings.malformed(f"rope.scaling.factor {factor} is not a positive number")
+    _check_range(settings, "rope.scaling.factor", factor)
     return (scaling if factor != 1.0 or scaling == "yarn" else "none"), factor
 
 
@@ -78,10 +75,11 @@ def _read_yarn(settings: GGUFSettings, theta: float, dim: int, factor: float, co
     beta_fast = settings.number("rope.scaling.yarn_beta_fast", 32.0)
     beta_slow = settings.number("rope.scaling.yarn_beta_slow", 1.0)
     attention_factor = settings.number("rope.scaling.attn_factor", 1.0)
-    if not (math.isfinite(beta_fast) and beta_fast > beta_slow > 0):
-        raise settings.malformed(f"rope.scaling.yarn_beta_fast {beta_fast} is not above yarn_beta_slow {beta_slow} > 0")
-    if not (math.isfinite(attention_factor) and attention_factor > 0):
-        raise settings.malformed(f"rope.scaling.attn_factor {attention_factor} is not a positive number")
+    _check_range(settings, "rope.scaling.yarn_beta_fast", beta_fast)
+    _check_range(settings, "rope.scaling.yarn_beta_slow", beta_slow)
+    _check_range(settings, "rope.scaling.attn_factor", attention_factor)
+    if beta_fast <= beta_slow:
+        raise settings.malformed(f"rope.scaling.yarn_beta_fast {beta_fast} is not above yarn_beta_slow {beta_slow}")
     original = settings.size("rope.scaling.original_context_length", context_length)
     rope = yarn_rope(theta, dim, factor, original, beta_fast=beta_fast, beta_slow=beta_slow)
     return Rope(rope.frequencies, rope.magnitude * attention_factor)
@@ -94,6 +92,13 @@ def _read_divisors(settings: GGUFSettings, dim: int) -> list[float]:
     if not info.type.is_float:
         raise settings.unsupported(f"tensor {ROPE_DIVISORS!r} has type {info.type.name}, only floats are supported")
     divisors: list[float] = settings.file.floats(ROPE_DIVISORS).tolist()
-    if not all(math.isfinite(divisor) and divisor > 0 for divisor in divisors):
-        raise settings.malformed(f"tensor {ROPE_DIVISORS!r} holds something that is not a positive number")
+    if not all(LEAST <= divisor <= MOST for divisor in divisors):
+        raise settings.malformed(
+            f"tensor {ROPE_DIVISORS!r} holds something that is not a number from {LEAST:g} to {MOST:g}"
+        )
     return divisors
+
+
+def _check_range(settings: GGUFSettings, key: str, value: float) -> None:
+    if not LEAST <= value <= MOST:
+        raise settings.malformed(f"{key} {value} is not a number from {LEAST:g} to {MOST:g}")

@@ -1,13 +1,17 @@
 """Rotary frequencies (Su et al., arXiv:2104.09864) and the ways of stretching them to longer contexts.
 
 Pure functions in double precision; nothing here knows how a file spells its settings. `theta` is the base, `dim` the
-number of rotated values of a head. Callers check their numbers: bases, factors and contexts are positive.
+number of rotated values of a head. Callers check their numbers: contexts are positive, bases, factors and all else that
+a file sets lie between `LEAST` and `MOST`.
 """
 
 import math
 from collections.abc import Sequence
 
 from paceline.models.base import Rope
+
+LEAST, MOST = 1e-6, 1e12
+"""Between these nothing that is computed here overflows, and no frequency becomes infinite."""
 
 
 def plain_rope(theta: float, dim: int) -> Rope:

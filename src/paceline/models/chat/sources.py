@@ -54,9 +54,7 @@ def _named(sources: Mapping[str, str], name: str | Path, where: Path) -> str:
     known = f"has the chat templates {_list(sources)}" if sources else "has no chat templates of its own"
     problem = _problem(name)
     if problem:
-        raise UsageError(
-            f"chat template {quoted(name)} {problem}, and {where} {known}; give a template file, or a name"
-        )
+        raise UsageError(f"chat template {quoted(name)} {problem}, and {where} {known}; give a file, or a name")
     return _read_template(Path(name))
 
 

@@ -11,7 +11,7 @@ from paceline.models.chat import sources
 from paceline.models.chat.fitting import Fit, find_fit, fitted
 from paceline.models.chat.messages import Message, Tool, check_messages, check_tools, check_variables, size
 from paceline.models.gguf.file import GGUFFile
-from paceline.models.quoting import quoted
+from paceline.models.quoting import one_line, quoted
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -171,13 +171,13 @@ class ChatTemplate:
         try:
             return _Rendering(run(self._program.tree, {**tokens, **values}, budget, self._now), budget.steps)
         except TemplateRefusalError as refusal:
-            raise UsageError(f"the chat template refuses these messages: {_one_line(refusal)}") from refusal
+            raise UsageError(f"the chat template refuses these messages: {one_line(refusal)}") from refusal
         except ModelFormatError:
             raise
         except RecursionError as error:
             raise ModelFormatError(f"the chat template nests too deeply; {ADVICE}") from error
         except Exception as error:  # a template is a program and can fail in any way
-            raise ModelFormatError(f"the chat template failed: {_one_line(error)}; {ADVICE}") from error
+            raise ModelFormatError(f"the chat template failed: {one_line(error)}; {ADVICE}") from error
 
     @cached_property
     def _program(self) -> "_Program":
@@ -191,7 +191,7 @@ class ChatTemplate:
         except RecursionError as error:
             raise ModelFormatError(f"the chat template nests too deeply to be parsed; {ADVICE}") from error
         except Exception as error:  # Jinja's lexer raises Python's own errors too
-            raise ModelFormatError(f"the chat template cannot be parsed: {_one_line(error)}; {ADVICE}") from error
+            raise ModelFormatError(f"the chat template cannot be parsed: {one_line(error)}; {ADVICE}") from error
 
 
 class _Program(NamedTuple):
@@ -203,7 +203,3 @@ class _Program(NamedTuple):
 class _Rendering(NamedTuple):
     text: str
     num_steps: int
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error)[:1000].split())[:200] or type(error).__name__

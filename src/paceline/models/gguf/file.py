@@ -81,7 +81,8 @@ class GGUFFile:
             case TensorType.F32:
                 return data.view(np.float32)
             case TensorType.F16:
-                return data.view(np.float16).astype(np.float32)
+                with np.errstate(invalid="ignore"):  # signalling NaN, which stay NaN
+                    return data.view(np.float16).astype(np.float32)
             case TensorType.BF16:  # the upper half of a float32
                 return (data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
             case other:

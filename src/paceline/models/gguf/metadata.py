@@ -159,7 +159,7 @@ class Metadata(Mapping[str, Value]):
     def _get(self, key: str, default: Value | None) -> Value:
         value = self._values.get(key, default)
         if value is None:
-            self._fail(f"metadata key {key!r} is missing")
+            self._fail(f"metadata key {quoted(key)} is missing")
         return value
 
     def _refuse(self, key: str, expected: str, value: Value) -> Never:
@@ -170,7 +170,7 @@ class Metadata(Mapping[str, Value]):
                 kind = str(value)
             case _:
                 kind = "an array"
-        self._fail(f"metadata key {key!r} should be {expected}, not {kind}")
+        self._fail(f"metadata key {quoted(key)} should be {expected}, not {kind}")
 
     def _fail(self, problem: str) -> Never:
         raise ModelFormatError(f"{self._path}: {problem}; fetch or convert it again, or choose another model")

@@ -85,7 +85,8 @@ class HFModel(Model):
 
     def _vector(self, role: TensorRole, values: NDArray[np.float32]) -> NDArray[np.uint8]:
         if self.config.architecture == "gemma3" and role.name.endswith("norm"):
-            values = values + np.float32(1)  # Gemma stores what its norms add to 1
+            with np.errstate(invalid="ignore"):  # signalling NaN, which stay NaN
+                values = values + np.float32(1)  # Gemma stores what its norms add to 1
         return np.ascontiguousarray(values).view(np.uint8)
 
     def _loaded(self, role: TensorRole) -> TensorInfo:

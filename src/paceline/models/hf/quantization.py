@@ -54,7 +54,8 @@ def to_floats(raw: NDArray[np.uint8], stored: TensorType) -> NDArray[np.float32]
     values = raw.view(_DTYPES[stored])
     if stored is TensorType.BF16:  # the upper half of a float32
         return (values.astype(np.uint32) << 16).view(np.float32)
-    return values.astype(np.float32, copy=False)
+    with np.errstate(invalid="ignore"):  # signalling NaN, which stay NaN
+        return values.astype(np.float32, copy=False)
 
 
 def quantized(

@@ -19,6 +19,10 @@ BLOCK = 32
 _LARGEST = 30000  # scale: far above every real one, and the next larger float16 is no infinity
 
 
+_UNCHECKED = np.errstate(over="ignore", invalid="ignore")  # signalling NaN too; what comes of it is looked for
+
+
+@_UNCHECKED
 def to_q8_0(rows: Floats) -> Bytes:
     """`d · c`, c from -127 to 127: no weight is further from its own than half a step."""
     x = _columns(rows)
@@ -30,6 +34,7 @@ def to_q8_0(rows: Floats) -> Bytes:
     return _packed(rows.shape[0], [d], codes.view(np.uint8), is_faulty)
 
 
+@_UNCHECKED
 def to_q4_1(rows: Floats) -> Bytes:
     """`d · c + m`, c from 0 to 15: the least and the largest weight of a block are met.
 
@@ -37,8 +42,7 @@ def to_q4_1(rows: Floats) -> Bytes:
     """
     x = _columns(rows)
     low = x.min(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        d, m = _rounded((x.max(axis=0) - low) / np.float32(15)), _rounded(low)
+    d, m = _rounded((x.max(axis=0) - low) / np.float32(15)), _rounded(low)
     is_faulty = _clear_faulty(x, d, m)
     x -= m
     return _packed(rows.shape[0], [d, m], _nibbles(_codes(x, d, 0, 15)), is_faulty)
@@ -50,8 +54,7 @@ def _columns(rows: Floats) -> Floats:
 
 
 def _rounded(values: Floats) -> Halfs:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(np.float16)
+    return values.astype(np.float16)
 
 
 def _clear_faulty(x: Floats, *scales: Halfs) -> NDArray[np.bool_]:

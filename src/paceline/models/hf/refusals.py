@@ -36,7 +36,7 @@ def check_folder(folder: Path) -> None:
     if (folder / "config.json").exists():
         return
     files = sorted(folder.glob("*.gguf"))
-    hint = f"give one of its files, such as {files[0].name}" if files else "give a folder that holds a model"
+    hint = f"give one of its files, such as {quoted(files[0].name)}" if files else "give a folder that holds a model"
     raise ModelNotFoundError(f"{folder} has no config.json; {hint}")
 
 

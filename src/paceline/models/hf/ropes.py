@@ -2,14 +2,13 @@
 
 import math
 
-from paceline.models.architectures.rope import linear_rope, llama3_rope, plain_rope, yarn_rope
+from paceline.models.architectures.rope import LEAST, MOST, linear_rope, llama3_rope, plain_rope, yarn_rope
 from paceline.models.base import Rope
 from paceline.models.hf.settings import Settings
 from paceline.models.quoting import quoted
 
 _DEFAULT_THETA = 10000.0
 _GEMMA3_THETA, _GEMMA3_LOCAL_THETA = 1e6, 10000.0
-_LEAST, _MOST = 1e-6, 1e12  # of any one number: what is computed from such stays finite
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 
 
@@ -114,7 +113,7 @@ def _yarn_magnitude(parameters: Settings, factor: float) -> float | None:
         return None
     logarithm = 0.1 * math.log(factor)
     ratio = (above * logarithm + 1) / (below * logarithm + 1) if below * logarithm + 1 else math.nan
-    if not (math.isfinite(ratio) and ratio > 0):
+    if not LEAST <= ratio <= MOST:
         raise parameters.malformed(f"mscale {above} and mscale_all_dim {below} are no attention temperature")
     return ratio
 
@@ -128,8 +127,8 @@ def _original_context(config: Settings, parameters: Settings) -> int:
     return original
 
 
-def _positive(settings: Settings, key: str, *, least: float = _LEAST, default: float | None = None) -> float:
+def _positive(settings: Settings, key: str, *, least: float = LEAST, default: float | None = None) -> float:
     value = settings.number(key, default)
-    if not least <= value <= _MOST:
-        raise settings.malformed(f"{settings.name(key)} is {value}, expected a number from {least:g} to {_MOST:g}")
+    if not least <= value <= MOST:
+        raise settings.malformed(f"{settings.name(key)} is {value}, expected a number from {least:g} to {MOST:g}")
     return value

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Never, cast
 
 from paceline.errors import ModelFormatError, ModelNotFoundError, UnsupportedModelError
-from paceline.models.quoting import quoted
+from paceline.models.quoting import one_line, quoted
 
 _MAX_BYTES = 1 << 24  # of one file: many times every real one, and what it can grow to in memory stays small
 
@@ -41,6 +41,8 @@ class Settings:
         value = self._get(key, default)
         if isinstance(value, bool) or not isinstance(value, int):
             self._refuse(key, "a whole number", value)
+        if value.bit_length() >= 64:  # what is computed from it, and said of it, stays small
+            self._refuse(key, "a whole number that fits 64 bits", value)
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
@@ -131,7 +133,7 @@ def parse_object(raw: bytes, where: str) -> dict[str, object]:
     try:
         value = json.loads(raw.decode(), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
-        raise ModelFormatError(f"{where} is no sound JSON: {_one_line(error)}; fetch it again") from error
+        raise ModelFormatError(f"{where} is no sound JSON: {one_line(error)}; fetch it again") from error
     if not isinstance(value, dict):
         raise ModelFormatError(f"{where} should hold a JSON object; fetch it again")
     return cast(dict[str, object], value)
@@ -144,7 +146,3 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
             raise ValueError(f"the key {quoted(key)} stands twice")
         values[key] = value
     return values
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

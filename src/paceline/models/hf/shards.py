@@ -28,14 +28,19 @@ class Shards:
             file = SafetensorsFile.open(folder / file_name)
             for name, info in file.tensors.items():
                 if name in tensors:
-                    raise _malformed(folder, f"tensor {quoted(name)} is in {file_name} and in another file")
+                    raise _malformed(folder, f"tensor {quoted(name)} is in {quoted(file_name)} and in another file")
                 if places.get(name, file_name) != file_name:
-                    raise _malformed(folder, f"tensor {quoted(name)} is in {file_name}, its index says {places[name]}")
+                    raise _malformed(
+                        folder,
+                        f"tensor {quoted(name)} is in {quoted(file_name)}, its index says {quoted(places[name])}",
+                    )
                 tensors[name] = info
                 self._files[name] = file
         missing = next((name for name in places if name not in tensors), None)
         if missing is not None:
-            raise _malformed(folder, f"{places[missing]} lacks tensor {quoted(missing)}, which its index promises")
+            raise _malformed(
+                folder, f"{quoted(places[missing])} lacks tensor {quoted(missing)}, which its index promises"
+            )
         self.tensors: Mapping[str, StoredTensor] = MappingProxyType(tensors)
 
     def data(self, name: str) -> NDArray[np.uint8]:
@@ -59,7 +64,7 @@ def _file_names(folder: Path) -> tuple[list[str], dict[str, str]]:
     weight_map = read_settings(folder / _INDEX).section("weight_map")
     places = {name: weight_map.string(name) for name in weight_map.keys()}  # noqa: SIM118 (no mapping)
     for file_name in places.values():
-        if Path(file_name).name != file_name or not file_name.endswith(".safetensors") or "\0" in file_name:
+        if Path(file_name).name != file_name or not file_name.endswith(".safetensors") or not file_name.isprintable():
             raise weight_map.malformed(f"{quoted(file_name)} is not the name of a .safetensors file in this folder")
     if not places:
         raise weight_map.malformed("the index names no tensor")

@@ -39,14 +39,17 @@ def byte_level_model(
 ) -> TextModel:
     """`ids`: the ordinary tokens; `ranks`: their merges, as "left right", by rank.
 
-    Bytes that are no token are left out before anything is merged, as the `tokenizers` library does. A special token
-    that merges would give becomes the tokens of its bytes. `has_bound` is false where `split` may leave out any part of
+    Bytes that are no token are left out before anything is merged, as the `tokenizers` library does, and so is what
+    `split` gives that stands for no byte. A special token that merges would give becomes the tokens of its bytes.
+    `has_bound` is false where `split` may leave out any part of
     a text.
     """
     missing = {byte: character for byte, character in enumerate(byte_alphabet()) if character not in ids}
-    merge = PairMerger(
-        ids, ranks, " ", lambda symbol: [ids[character] for character in symbol], keeps_words=keeps_words
-    )
+
+    def spelled(symbol: str) -> Sequence[int]:
+        return [ids[character] for character in symbol if character in ids]
+
+    merge = PairMerger(ids, ranks, " ", spelled, keeps_words=keeps_words)
     without = {ord(character): None for character in missing.values()}
 
     def encode_word(word: str) -> Sequence[int]:

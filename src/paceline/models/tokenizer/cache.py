@@ -109,7 +109,7 @@ def _parse(source: bytes, path: Path) -> TokenizerTables:
                 raise ValueError(f"the merge {merge!r} does not give a token")
         scores = [] if isinstance(vocabulary, dict) else [float(item[1]) for item in vocabulary]
         return TokenizerTables(settings, tokens, scores, joined)
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ModelFormatError(f"{path} is not a sound tokenizer.json ({quoted(reason)}); fetch it again") from error
 

@@ -42,7 +42,7 @@ def read_folder(path: Path) -> FolderTokenizer:
     config = {**_settings(path / "special_tokens_map.json"), **_settings(path / "tokenizer_config.json")}
     try:
         return _build(path, _with_added(tables, config), config)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
         raise ModelFormatError(
             f"{path}: tokenizer.json or the settings beside it are not sound ({quoted(reason)}); fetch them again"
@@ -107,6 +107,8 @@ def unknown_token(tables: TokenizerTables) -> int | None:
     if model.get("unk_token") is not None:
         return _find(tables, model["unk_token"])
     unknown_id: int | None = model.get("unk_id")
+    if unknown_id is not None and (type(unknown_id) is not int or not 0 <= unknown_id < len(tables.tokens)):
+        raise ValueError(f"unk_id {unknown_id!r} is no token's id")
     return unknown_id
 
 

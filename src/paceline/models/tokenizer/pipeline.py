@@ -37,6 +37,9 @@ def build_model(tables: TokenizerTables, kinds: Kinds, path: Path, *, swallows_s
     decoders = {part["type"] for part in _parts(settings.get("decoder"))}
     if kind == "BPE" and "ByteLevel" in decoders:
         normalisers = {part["type"] for part in _parts(settings.get("normalizer"))}
+        steps = normalisers | {part["type"] for part in _parts(settings.get("pre_tokenizer"))}
+        if "ByteLevel" not in steps or "Metaspace" in steps:
+            raise UnsupportedModelError(f"{path}: a tokenizer that decodes bytes but encodes none is not supported")
         return byte_level_model(
             ids,
             ranks,
