@@ -157,7 +157,7 @@ def test_what_is_no_model_folder(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match=r"has no config\.json; give a folder that holds a model"):
         HFModel(tmp_path, "q8")
     (tmp_path / "model.Q8_0.gguf").touch()
-    with pytest.raises(ModelNotFoundError, match=r"has no config\.json; give one of its files, such as model\.Q8_0"):
+    with pytest.raises(ModelNotFoundError, match=r"has no config\.json; give one of its files, such as 'model\.Q8_0"):
         HFModel(tmp_path, "q8")
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(UnsupportedModelError, match="is a LoRA adapter"):

@@ -168,10 +168,10 @@ def without_a_map(_: Path, index: dict[str, Any]) -> None:
         (placed("a\0.safetensors"), ModelFormatError, "is not the name of a .safetensors file"),
         (placed(""), ModelFormatError, "is not the name of a .safetensors file"),
         (placed(7), ModelFormatError, "should be a string"),
-        (placed("other.safetensors"), ModelFormatError, "its index says other.safetensors"),
+        (placed("other.safetensors"), ModelFormatError, "its index says 'other.safetensors'"),
         (without_the_second, ModelNotFoundError, f"{SECOND}: No such file"),
         (with_a_copy, ModelFormatError, "and in another file"),
-        (with_a_promise, ModelFormatError, f"{FIRST} lacks tensor 'model.extra.weight'"),
+        (with_a_promise, ModelFormatError, f"'{FIRST}' lacks tensor 'model.extra.weight'"),
         (without_a_map, ModelFormatError, "names no tensor"),
     ],
 )
