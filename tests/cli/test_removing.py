@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,28 @@ def test_a_file_without_a_blob_goes(invoke: Invoke, cache: Path) -> None:
     entry.write_bytes(b"copied")
     assert "6 bytes are free again" in removed(invoke, "org/a")
     assert not folder.exists()
+
+
+def test_an_unfinished_download_stays(invoke: Invoke, cache: Path) -> None:
+    folder = cache / "models--org--a"
+    unfinished = put(folder, "m-Q8_0.gguf", b"GGUF").with_name("0f.incomplete")
+    unfinished.write_bytes(b"half of it")
+    removed(invoke, "org/a")
+    assert contents(folder) == {"blobs/0f.incomplete": b"half of it"}
+    assert not (folder / "snapshots" / COMMIT).exists()
+
+
+def test_what_becomes_free_is_said_before(terminal: Callable[..., Any], cache: Path) -> None:
+    for commit, ref in ((OLDER, "v1"), (COMMIT, "main")):
+        put(cache / "models--org--a", "m-Q8_0.gguf", b"in both", commit, ref)
+    before = contents(cache)
+    asked = terminal("models", "remove", "org/a@v1", stdout=subprocess.PIPE)
+    asked.wait_for(
+        "Remove this, freeing 0 bytes, the rest is used elsewhere too, from a cache that other programs share?"
+    )
+    asked.type("n\n")
+    assert asked.finish() == 1
+    assert contents(cache) == before
 
 
 @pytest.mark.parametrize("revision", [COMMIT, "main", "v1"])
