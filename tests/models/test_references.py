@@ -1,9 +1,11 @@
 """References: what names a model, what does not, and what is cached."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from paceline import LLM
 from paceline.errors import ModelNotFoundError, UsageError
 from paceline.models import (
     ALIASES,
@@ -38,7 +40,11 @@ FORMS = "org/repo, org/repo:QUANT or org/repo/file.gguf, each with @revision if 
         ("../some/deep/file.gguf", "there is no file '../some/deep/file.gguf'"),
         ("some/where/else", "'some/where/else' neither exists here nor can be on the Hugging Face hub; give"),
         ("some/where/else", FORMS),
-        ("https://huggingface.co/org/repo", "nor can be on the Hugging Face hub"),
+        ("https://huggingface.co/org/repo", "is an address; give 'org/repo' for what is there"),
+        ("https://hf.co/org/repo/blob/main/a.gguf", "is an address; give 'org/repo' for what is there"),
+        ("https://huggingface.co/datasets/org/repo", "nor can be on the Hugging Face hub"),
+        ("smollm2:Q4", "short names take no :QUANT and no @revision; give 'smollm2'"),
+        ("smollm2@main", "short names take no :QUANT and no @revision; give 'smollm2'"),
         ("org/repo:", "nor can be on the Hugging Face hub"),
         ("org/repo:Q4_K_M:Q8_0", "nor can be on the Hugging Face hub"),
         ("org/repo@", "nor can be on the Hugging Face hub"),
@@ -46,7 +52,7 @@ FORMS = "org/repo, org/repo:QUANT or org/repo/file.gguf, each with @revision if 
         ("org/re po", "nor can be on the Hugging Face hub"),
         ("a\0b", "unknown model 'a\\x00b'"),
         ("x" * 5000, "cannot be a model"),
-        ("~nobody-of-this-name/x.gguf", "cannot be a model"),
+        ("~nobody-of-this-name/x", "cannot be a model: there is no such user, '~nobody-of-this-name'"),
     ],
 )
 def test_what_names_no_model_is_refused(reference: str, expected: str) -> None:
@@ -54,6 +60,14 @@ def test_what_names_no_model_is_refused(reference: str, expected: str) -> None:
         resolve(reference)
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reference", [5, None, b"org/repo", ["org/repo"]])
+def test_what_is_no_name_is_refused(reference: Any) -> None:
+    for use in (resolve, open_model, LLM):
+        with pytest.raises(UsageError) as caught:
+            use(reference)
+        assert f"the model is {str(reference)!r}, expected a string or a path" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from paceline.errors import FetchError
 from paceline.models.quoting import quoted
 from paceline.models.references.base import CachedModel
 
+_PARTS = ("blobs", "refs", "snapshots")  # of a repository's folder
 _MAX_LINKS = 40  # from one to the next, as in the kernel
 
 
@@ -54,9 +55,7 @@ def carry_out(removal: Removal) -> int:
             for path in paths:
                 path.unlink(missing_ok=True)
                 _remove_empty(path.parent, repository / top)
-        if not any((repository / "snapshots").glob("*")):
-            for name in ("refs", "blobs", "snapshots"):
-                _remove_empty(repository / name, repository.parent)
+        _remove_repository(repository)
     except OSError as error:
         raise _not_removed(repository, f"{error.strerror or error}; check its permissions") from error
     return removal.num_bytes
@@ -82,7 +81,7 @@ def _plan(repository: Path, files: Iterable[Path]) -> Removal:
 
 def _refuse_links(repository: Path) -> None:
     """Nothing that is removed may be in a folder that is elsewhere."""
-    folders = [repository, *(repository / name for name in ("snapshots", "blobs", "refs"))]
+    folders = [repository, *(repository / name for name in _PARTS)]
     for parent in ("snapshots", "refs"):
         for path, names, _ in os.walk(repository / parent, onerror=_raise):
             folders += [Path(path) / name for name in names]
@@ -161,6 +160,15 @@ def _remove_empty(folder: Path, end: Path) -> None:
         with suppress(FileNotFoundError):  # another process was faster
             folder.rmdir()
         folder = folder.parent
+
+
+def _remove_repository(repository: Path) -> None:
+    """Remove its folder where nothing is in it; else its parts stay, without which the client takes it for damaged."""
+    if any(path.name not in _PARTS or any(path.iterdir()) for path in repository.glob("*")):
+        return
+    for part in (*_PARTS, "."):
+        with suppress(FileNotFoundError):
+            (repository / part).rmdir()
 
 
 def _not_removed(repository: Path, reason: str) -> FetchError:

@@ -22,7 +22,8 @@ _HUB = re.compile(
 )
 
 _ADDRESS = re.compile(
-    rf"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?P<repository>{_NAME}/{_NAME})", re.IGNORECASE
+    rf"(?:https?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/(?!datasets/|spaces/)(?P<repository>{_NAME}/{_NAME})",
+    re.IGNORECASE,
 )
 
 
