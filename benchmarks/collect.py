@@ -49,6 +49,7 @@ def main() -> None:
         "profile": json.loads(run(sys.executable, *profile)),
         "compare": script("compare.py", *common, "--llama-python", arguments.llama_python),
     }
+    figures["profile"]["model"] = Path(arguments.model).name  # no path of this machine
     arguments.out.parent.mkdir(exist_ok=True)
     arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
 
