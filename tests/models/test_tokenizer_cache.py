@@ -37,6 +37,28 @@ def test_a_cached_tokenizer_is_the_same(cached: tuple[Path, Path], monkeypatch: 
     assert again.special_tokens == built.special_tokens
 
 
+def test_tokens_of_control_characters_leave_merges_whole(cached: tuple[Path, Path]) -> None:
+    """Every character below the space is taken: what parts the strings of an entry must not be the space of merges."""
+    folder, cache = cached
+    content = sentencepiece(None)
+    every = "".join(map(chr, range(32)))
+    content["added_tokens"].append(
+        {
+            **content["added_tokens"][-1],
+            "id": 1
+            + max(
+                token["id"]
+                for token in [*content["added_tokens"], *({"id": i} for i in content["model"]["vocab"].values())]
+            ),
+            "content": every,
+        }
+    )
+    (folder / "tokenizer.json").write_text(json.dumps(content) + " " * (1 << 20))
+    built, again = (Tokenizer.from_folder(folder) for _ in range(2))
+    assert len(entries(cache)) == 1
+    assert again.encode("hello world") == built.encode("hello world")
+
+
 def test_another_file_is_another_entry(cached: tuple[Path, Path]) -> None:
     folder, cache = cached
     before = Tokenizer.from_folder(folder)

@@ -70,7 +70,7 @@ def _load(entry: Path) -> TokenizerTables | None:
 
 
 def _store(tables: TokenizerTables, entry: Path) -> None:
-    every = "".join(tables.tokens)
+    every = " ".join(tables.tokens)  # with the space, which merges hold
     separator = next(character for character in map(chr, range(0x110000)) if character not in every)
     fields = {
         "settings": tables.settings,
