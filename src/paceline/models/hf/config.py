@@ -3,14 +3,12 @@
 from typing import Literal
 
 from paceline.models.base import LayerConfig, ModelConfig, Rope
-from paceline.models.hf.refusals import check_kind
+from paceline.models.hf.refusals import MODEL_TYPES, check_kind
 from paceline.models.hf.ropes import read_context_length, read_gemma3_ropes, read_rope
 from paceline.models.hf.settings import Settings
 from paceline.models.quoting import quoted
 
 _MAX_SIZE = 1 << 24  # of any one number: far above every real model, far below what overflows downstream
-# As GGUF names the architecture of each model type; Mistral's differs from Llama's in nothing but its window.
-_ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma3_text": "gemma3"}
 # What transformers takes where the file says nothing.
 _HEAD_DIMS = {"qwen3": 128, "gemma3_text": 256}
 _WINDOWS = {"mistral": 4096, "qwen2": 4096, "qwen3": 4096, "gemma3_text": 4096}
@@ -31,7 +29,8 @@ def read_config(settings: Settings, num_tensors: int) -> ModelConfig:
     each other.
     """
     model_type = check_kind(settings)
-    is_gemma = model_type == "gemma3_text"
+    architecture = MODEL_TYPES[model_type]
+    is_gemma = architecture.name == "gemma3"
     num_layers = _size(settings, "num_hidden_layers")
     if num_layers > num_tensors:  # before a loop over a count that the file only claims
         raise settings.malformed(f"{num_layers} layers, but only {num_tensors} tensors")
@@ -39,7 +38,7 @@ def read_config(settings: Settings, num_tensors: int) -> ModelConfig:
     head_dim = _read_head_dim(settings, model_type, hidden_size, num_heads)
     windows = _read_windows(settings, model_type, num_layers)
     config = ModelConfig(
-        architecture=_ARCHITECTURES[model_type],
+        architecture=architecture.name,
         num_layers=num_layers,
         hidden_size=hidden_size,
         intermediate_size=_size(settings, "intermediate_size"),
@@ -57,11 +56,11 @@ def read_config(settings: Settings, num_tensors: int) -> ModelConfig:
         ropes=_read_ropes(settings, head_dim, is_gemma=is_gemma),
         layers=tuple(LayerConfig(window, 1 if is_gemma and window else 0) for window in windows),
         attention_scale=_attention_scale(settings, head_dim, is_gemma=is_gemma),
-        embedding_scale=hidden_size**0.5 if is_gemma else 1.0,
+        embedding_scale=hidden_size**0.5 if architecture.has_embedding_scale else 1.0,
         activation=_read_activation(settings, is_gemma=is_gemma),
-        has_qkv_bias=model_type == "qwen2",
-        has_qk_norm=model_type in ("qwen3", "gemma3_text"),
-        has_post_norms=is_gemma,
+        has_qkv_bias=architecture.has_qkv_bias,
+        has_qk_norm=architecture.has_qk_norm,
+        has_post_norms=architecture.has_post_norms,
     )
     _check_numbers(settings, config)
     return config

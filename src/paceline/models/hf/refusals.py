@@ -3,11 +3,15 @@
 from pathlib import Path
 
 from paceline.errors import ModelNotFoundError, UnsupportedModelError
+from paceline.models.architectures.registry import ARCHITECTURES
 from paceline.models.hf.settings import Settings
 from paceline.models.quoting import quoted
 
-MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3", "gemma3_text")
-"""The values of `model_type` that can be run."""
+_NAMES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma3_text": "gemma3"}
+_BY_NAME = {architecture.name: architecture for architecture in ARCHITECTURES}
+MODEL_TYPES = {model_type: _BY_NAME[name] for model_type, name in _NAMES.items()}
+"""The values of `model_type` that can be run, each with its architecture. Mistral's differs from Llama's in nothing but
+its window."""
 
 _MARKS = {  # keys that only such a model has
     "vision_config": "a vision model",
