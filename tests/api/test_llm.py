@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gguf_files import write_tiny_llama
+from gguf_files import VARIANTS, write_tiny_llama, write_tiny_model
 
 from paceline import LLM, PacelineError, SamplingParams, Speculation, UsageError
 from paceline.models import GGUFFile
@@ -276,3 +276,19 @@ def test_wrong_kinds_of_arguments_are_named(tiny_llama_path: Path) -> None:
         LLM(tiny_llama_path, quantization="q9")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="there are no messages; give at least one"):
         LLM(tiny_llama_path).chat([])
+
+
+@pytest.mark.parametrize("tensor_type", ["Q4_K", "Q6_K", "Q5_0"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_architecture_gives_the_same_text_with_speculation(
+    tmp_path: Path, variant: str, tensor_type: str
+) -> None:
+    """Past every window; random models soon repeat themselves, so drafts are accepted."""
+    write_tiny_model(tmp_path / "m.gguf", tensor_type=tensor_type, **VARIANTS[variant])
+    params = SamplingParams(max_tokens=120, ignore_eos=True)
+    prompt = [5, 17, 300, 2, 88, 88, 261, 40] * 3
+    [plain] = LLM(tmp_path / "m.gguf").generate([prompt], params)
+    options = {"proposer": "ngram", "num_speculative_tokens": 5}
+    [drafted] = LLM(tmp_path / "m.gguf", speculation=options, num_threads=1).generate([prompt], params)
+    assert drafted.token_ids == plain.token_ids
+    assert drafted.speculation.num_accepted_tokens > 0
