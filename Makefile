@@ -42,9 +42,9 @@ format: $(BIN)/.lint ## reformat the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/clang-format -i $(NATIVE)
 
-bench: $(BIN)/.installed ## measure this machine and compare with llama.cpp where its bindings are installed
+bench: $(BIN)/.installed ## measure this machine; COMPARE_ARGS="--engine llama.cpp=PYTHON" compares with other engines
 	$(BIN)/paceline profile
-	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/compare.py $(COMPARE_ARGS)
 
 docs: $(BIN)/.installed ## rewrite the generated parts of docs/
 	$(BIN)/python tools/generate_docs.py

@@ -1,9 +1,9 @@
-"""Runs every measurement and keeps the figures that the documentation is made of.
+"""Runs every measurement of Paceline alone and keeps the figures that the documentation is made of.
 
-    python benchmarks/collect.py --llama-python PYTHON [--model MODEL --title TITLE --out benchmarks/results/NAME.json]
+    python benchmarks/collect.py [--model MODEL --title TITLE --out benchmarks/results/NAME.json]
 
-Takes some five minutes on a machine with nothing else to do. `make docs` then writes docs/figures.md, a chapter for
-each file of results.
+Takes some two minutes on a machine with nothing else to do. `make docs` then writes docs/figures.md, a chapter for
+each file of results. Other engines are compare.py's.
 """
 
 import argparse
@@ -33,7 +33,6 @@ def script(name: str, *arguments: str) -> dict[str, object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--llama-python", default=sys.executable)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--profile-rounds", type=int, default=40)
     parser.add_argument("--model", default="smollm2")
@@ -47,10 +46,9 @@ def main() -> None:
         "provenance": provenance(),
         "overhead": script("overhead.py", *common),
         "profile": json.loads(run(sys.executable, *profile)),
-        "compare": script("compare.py", *common, "--llama-python", arguments.llama_python),
     }
     figures["profile"]["model"] = Path(arguments.model).name  # no path of this machine
-    arguments.out.parent.mkdir(exist_ok=True)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(figures, indent=1) + "\n")
 
 

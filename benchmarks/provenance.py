@@ -18,8 +18,14 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
+def without_folders(argument: str) -> str:
+    """Paths of one machine mean nothing on another: the last part stays, of NAME=PATH too."""
+    name, found, path = argument.rpartition("=")
+    return f"{name}{found}{Path(path).name}" if os.sep in path else argument
+
+
 def provenance() -> dict[str, object]:
-    arguments = [Path(sys.argv[0]).name, *(Path(a).name if os.sep in a else a for a in sys.argv[1:])]
+    arguments = [Path(sys.argv[0]).name, *map(without_folders, sys.argv[1:])]
     return {
         "date": date.today().isoformat(),
         "command": "python benchmarks/" + " ".join(arguments),

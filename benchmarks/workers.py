@@ -1,150 +1,101 @@
-"""One engine in a process of its own: reads a task a line from standard input, answers with seconds, as JSON.
+"""The engines' side of compare.py: a process with one engine that answers tasks from standard input, a JSON line each.
 
-    python workers.py paceline|llama.cpp MODEL.gguf THREADS
+    python benchmarks/workers.py ENGINE MODEL THREADS CAPACITY
 
-Two engines in one process would share processors with each other's waiting threads; two processes that take turns do
-not. Tasks: {"task": "decode", "num_tokens": n}, {"task": "prefill", "num_tokens": n}, {"task": "rows", "n": n,
-"context": c}.
+The first line of output holds the engine's facts. Tasks: {"task": "decode", "num_tokens": n}, {"task": "prefill",
+"num_tokens": n}, {"task": "rows", "n": n, "context": c}, all answered in seconds, and {"task": "greedy", "prompt":
+[ids], "num_tokens": n}, answered with ids.
 """
 
 import json
+import os
 import sys
 import time
-from typing import Protocol
 
-PROMPT = list(range(1000, 1032))  # arbitrary ids; both engines get the same
+from engines import Engine, create_engine
+
+LEAST_SECONDS = 0.05  # shorter forwards are repeated and averaged
 
 
-class Engine(Protocol):
-    def decode(self, num_tokens: int) -> float:
-        """Seconds for `num_tokens` greedy tokens, one forward each, after a prompt of 32."""
+class Session:
+    """One sequence of an engine, most of it the same arbitrary ids for every engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.num_known = 0  # cached positions, from 0 on, that hold `ids`
+
+    def ids(self, begin: int, end: int) -> list[int]:
+        return [(1000 + position) % self.engine.vocab_size for position in range(begin, end)]
+
+    def need(self, length: int) -> None:
+        """Fill the cache up to `length` where it is not."""
+        if self.num_known < length:
+            self.engine.forward(0, self.ids(0, length), 0)
+            self.num_known = length
 
     def prefill(self, num_tokens: int) -> float:
         """Seconds from a prompt's tokens to the logits of its last."""
+        self.engine.forward(0, self.ids(0, 1), 1)  # wakes the threads
+        start = time.perf_counter()
+        self.engine.forward(0, self.ids(0, num_tokens), 1)
+        seconds = time.perf_counter() - start
+        self.num_known = num_tokens
+        return seconds
 
     def rows(self, n: int, context: int) -> float:
         """Seconds for one forward of n consecutive rows that all want logits, behind `context` positions."""
-
-
-class Paceline:
-    def __init__(self, model: str, num_threads: int) -> None:
-        from paceline.models import open_model
-        from paceline.runtime.native import NativeOptions, NativeRuntime
-
-        with open_model(model) as opened:
-            self.runtime = NativeRuntime.load(opened, NativeOptions(max_length=2048, num_threads=num_threads))
-        self.pages = tuple(range(128))
-        self.runtime.fill_pages(self.pages)
-
-    def forward(self, length: int, tokens: list[int], num_logits: int) -> int:
-        from paceline.runtime.base import Segment
-
-        rows = tuple(range(len(tokens) - num_logits, len(tokens)))
-        logits = self.runtime.forward([Segment(0, length, self.pages, tuple(tokens), logits_rows=rows)]).logits
-        return int(logits[-1].argmax()) if num_logits else 0
-
-    def decode(self, num_tokens: int) -> float:
-        token = self.forward(0, PROMPT, 1)
-        start = time.perf_counter()
-        for i in range(num_tokens):
-            token = self.forward(32 + i, [token], 1)
-        return time.perf_counter() - start
-
-    def prefill(self, num_tokens: int) -> float:
-        chunk = self.runtime.info.max_rows
-        start = time.perf_counter()
-        for begin in range(0, num_tokens, chunk):
-            size = min(chunk, num_tokens - begin)
-            self.forward(begin, list(range(1000, 1000 + size)), int(begin + size == num_tokens))
-        return time.perf_counter() - start
-
-    def rows(self, n: int, context: int) -> float:
-        start = time.perf_counter()
-        self.forward(context, list(range(1000, 1000 + n)), n)
-        return time.perf_counter() - start
-
-
-class LlamaCpp:
-    def __init__(self, model: str, num_threads: int) -> None:
-        import llama_cpp
-
-        self.api = llama_cpp
-        self.llama = llama_cpp.Llama(
-            model,
-            n_ctx=2048,
-            n_batch=512,
-            n_ubatch=512,
-            n_threads=num_threads,
-            n_threads_batch=num_threads,
-            verbose=False,
-        )
-        self.context = self.llama.ctx
-        self.memory = llama_cpp.llama_get_memory(self.context)
-        self.batch = llama_cpp.llama_batch_init(512, 0, 1)
-        self.filled = 0
-
-    def forward(self, length: int, tokens: list[int], num_logits: int) -> int:
-        import numpy as np
-
-        api, batch = self.api, self.batch
-        api.llama_memory_seq_rm(self.memory, 0, length, -1)
-        batch.n_tokens = len(tokens)
-        for i, token in enumerate(tokens):
-            batch.token[i], batch.pos[i], batch.n_seq_id[i] = token, length + i, 1
-            batch.seq_id[i][0] = 0
-            batch.logits[i] = i >= len(tokens) - num_logits
-        if api.llama_decode(self.context, batch) != 0:
-            raise RuntimeError("llama_decode failed")
-        if num_logits == 0:
-            return 0
-        logits = api.llama_get_logits_ith(self.context, len(tokens) - 1)
-        return int(np.ctypeslib.as_array(logits, shape=(self.llama.n_vocab(),)).argmax())
-
-    def decode(self, num_tokens: int) -> float:
-        token = self.forward(0, PROMPT, 1)
-        start = time.perf_counter()
-        for i in range(num_tokens):
-            token = self.forward(32 + i, [token], 1)
-        seconds = time.perf_counter() - start
-        self.filled = 0
+        self.need(context)
+        tokens = self.ids(context, context + n)
+        self.engine.forward(context, tokens, n)  # wakes the threads; engines keep the graph of the last forward's shape
+        num_forwards, start = 0, time.perf_counter()
+        while time.perf_counter() - start < LEAST_SECONDS:
+            self.engine.forward(context, tokens, n)
+            num_forwards += 1
+        seconds = (time.perf_counter() - start) / num_forwards
+        self.num_known = context + n
         return seconds
 
-    def prefill(self, num_tokens: int) -> float:
+    def decode(self, num_tokens: int) -> float:
+        """Seconds for each of `num_tokens` greedy tokens, one forward each, after a prompt of 32."""
+        token = self.engine.forward(0, self.ids(0, 32), 1)
         start = time.perf_counter()
-        for begin in range(0, num_tokens, 512):
-            size = min(512, num_tokens - begin)
-            self.forward(begin, list(range(1000, 1000 + size)), int(begin + size == num_tokens))
-        self.filled = 0
-        return time.perf_counter() - start
+        for position in range(32, 32 + num_tokens):
+            token = self.engine.forward(position, [token], 1)
+        seconds = time.perf_counter() - start
+        self.num_known = 32
+        return seconds / num_tokens
 
-    def rows(self, n: int, context: int) -> float:
-        if self.filled != context:
-            for begin in range(0, context, 512):
-                size = min(512, context - begin)
-                self.forward(begin, list(range(1000, 1000 + size)), 0)
-            self.filled = context
-        start = time.perf_counter()
-        self.forward(context, list(range(1000, 1000 + n)), n)
-        return time.perf_counter() - start
+    def greedy(self, prompt: list[int], num_tokens: int) -> list[int]:
+        tokens = [self.engine.forward(0, prompt, 1)]
+        while len(tokens) < num_tokens:
+            tokens.append(self.engine.forward(len(prompt) + len(tokens) - 1, tokens[-1:], 1))
+        self.num_known = 0
+        return tokens
 
 
-def answer(engine: Engine, task: dict[str, object]) -> float:
+def answer(session: Session, task: dict[str, object]) -> float | list[int]:
     match task:
         case {"task": "decode", "num_tokens": int(num_tokens)}:
-            return engine.decode(num_tokens)
+            return session.decode(num_tokens)
         case {"task": "prefill", "num_tokens": int(num_tokens)}:
-            return engine.prefill(num_tokens)
+            return session.prefill(num_tokens)
         case {"task": "rows", "n": int(n), "context": int(context)}:
-            return engine.rows(n, context)
+            return session.rows(n, context)
+        case {"task": "greedy", "prompt": list(prompt), "num_tokens": int(num_tokens)}:
+            return session.greedy(prompt, num_tokens)
         case _:
             raise ValueError(f"unknown task {task}")
 
 
 def main() -> None:
-    name, model, num_threads = sys.argv[1:]
-    engine: Engine = {"paceline": Paceline, "llama.cpp": LlamaCpp}[name](model, int(num_threads))
+    name, model, num_threads, capacity = sys.argv[1:]
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # libraries may print; only answers go where answers are read
+    engine = create_engine(name, model, int(num_threads), int(capacity))
+    session = Session(engine)
+    print(json.dumps(engine.facts()), file=replies, flush=True)
     for line in sys.stdin:
-        print(json.dumps(answer(engine, json.loads(line))), flush=True)
+        print(json.dumps(answer(session, json.loads(line))), file=replies, flush=True)
 
 
 if __name__ == "__main__":

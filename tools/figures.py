@@ -1,19 +1,9 @@
 """Turns measured figures into tables."""
 
-import statistics
 from typing import Any
 
-Rows = list[list[str]]
-
-
-def table(head: list[str], rows: Rows) -> str:
-    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def spread(values: list[float], scale: float = 1.0) -> str:
-    low, middle, high = (value * scale for value in statistics.quantiles(values, n=4))
-    return f"{middle:.3g} ({low:.3g}–{high:.3g})"
+from comparisons import comparison
+from tables import spread, table
 
 
 def forwards(profile: dict[str, Any]) -> str:
@@ -37,15 +27,6 @@ def forwards(profile: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def comparison(compare: dict[str, Any]) -> str:
-    rows = []
-    for task, seconds in compare["seconds"].items():
-        ours, theirs = seconds["paceline"], seconds["llama.cpp"]
-        ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
-        rows.append([task, spread(ours, 1e3), spread(theirs, 1e3), spread(ratios)])
-    return table(["task", "paceline, ms", "llama.cpp, ms", "llama.cpp ÷ paceline"], rows)
-
-
 def around(overhead: dict[str, Any], profile: dict[str, Any]) -> str:
     host = overhead["host_ms"]
     rows = [
@@ -58,18 +39,18 @@ def around(overhead: dict[str, Any], profile: dict[str, Any]) -> str:
     return table(["", "median (quartiles)"], rows)
 
 
-def document(models: list[dict[str, Any]]) -> str:
-    """docs/figures.md, without its note: a chapter for each model."""
+def document(models: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> str:
+    """docs/figures.md, without its note: a chapter for each model, and one for other engines."""
     return f"""# Figures
 
 Medians, with quartiles in brackets; ratios are of times in the same round. The machine is a virtual one whose
 neighbours come and go: its bandwidth and clock vary by a third from minute to minute. Only the ratios count.
 
-{"".join(map(chapter, models))}"""
+{"".join(map(chapter, models))}{comparison(comparisons) if comparisons else ""}"""
 
 
 def chapter(figures: dict[str, Any]) -> str:
-    where, profile, compare = figures["provenance"], figures["profile"], figures["compare"]
+    where, profile = figures["provenance"], figures["profile"]
     machine = f"{where['num_cpus']} processors ({where['cpu']}, {profile['isa']}), {profile['threads']} threads"
     megabytes, bandwidth = profile["weight_bytes"] / 1e6, profile["bandwidth_gb_per_s"]
     return f"""## {figures["title"]}
@@ -84,13 +65,6 @@ On {machine}, {where["date"]}, Paceline {where["paceline"]}. Made by
 seen in the same run, {bandwidth:.1f} GB/s: {profile["floor_ms"]:.2f} ms.
 
 {forwards(profile)}
-
-### Beside llama.cpp
-
-`benchmarks/compare.py`, llama-cpp-python {compare["llama_cpp_python"]} built for this machine; the same file, the same
-threads.
-
-{comparison(compare)}
 
 ### Around the forward
 

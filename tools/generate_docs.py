@@ -92,8 +92,14 @@ def cli() -> str:
 
 
 def figures() -> str:
-    models = [json.loads(path.read_text()) for path in (ROOT / "benchmarks" / "results").glob("*.json")]
-    return NOTE + document(sorted(models, key=lambda figures: figures["profile"]["weight_bytes"])).rstrip() + "\n"
+    folder = ROOT / "benchmarks" / "results"
+    models, comparisons = (
+        [json.loads(path.read_text()) for path in sorted(place.glob("*.json"))]
+        for place in (folder, folder / "compare")
+    )
+    models.sort(key=lambda figures: figures["profile"]["weight_bytes"])
+    comparisons.sort(key=lambda result: result["model"]["bytes"])
+    return NOTE + document(models, comparisons).rstrip() + "\n"
 
 
 def main() -> int:
