@@ -61,7 +61,7 @@ class Paceline(Engine):
         return int(logits[-1, : self.vocab_size].argmax()) if num_logits else 0
 
     def facts(self) -> dict[str, object]:
-        return {"version": version("paceline"), "system": self.runtime.info.name}
+        return {"package": "paceline", "version": version("paceline"), "system": self.runtime.info.name}
 
 
 class _Llama(Engine):
@@ -121,7 +121,8 @@ class LlamaCpp(_Llama):
         return bool(self.api.llama_memory_seq_rm(self.memory, 0, length, -1))
 
     def facts(self) -> dict[str, object]:
-        return {"version": version("llama-cpp-python"), "system": self.api.llama_print_system_info().decode().strip()}
+        system = self.api.llama_print_system_info().decode().strip()
+        return {"package": "llama-cpp-python", "version": version("llama-cpp-python"), "system": system}
 
 
 class IkLlamaCpp(_Llama):
@@ -154,7 +155,7 @@ class IkLlamaCpp(_Llama):
 
     def facts(self) -> dict[str, object]:
         system = self.library.llama_print_system_info().decode().strip()
-        return {"version": version("ik-llama-cpp-python"), "system": system}
+        return {"package": "ik-llama-cpp-python", "version": version("ik-llama-cpp-python"), "system": system}
 
 
 def create_engine(name: str, model: str, num_threads: int, capacity: int) -> Engine:

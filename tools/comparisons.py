@@ -68,7 +68,7 @@ def verdict(results: list[dict[str, Any]]) -> str:
         head = "In three rounds of four or more, another engine was faster (its time divided by Paceline's, median):"
         parts.append(head + "\n\n" + "\n".join(faster))
     else:
-        parts.append("No other engine was faster than Paceline at anything measured here in three rounds of four.")
+        parts.append("In nothing measured here was another engine faster than Paceline in three rounds of four.")
     if undecided:
         parts.append("Undecided, with quartiles on both sides of 1:\n\n" + "\n".join(undecided))
     return "\n\n".join(parts)
@@ -123,10 +123,8 @@ def files(results: list[dict[str, Any]]) -> str:
 
 
 def versions(results: list[dict[str, Any]]) -> str:
-    found = {
-        f"{name.split('+')[0]} {facts['version']}" for result in results for name, facts in result["engines"].items()
-    }
-    return ", ".join(sorted(found))
+    engines = [facts for result in results for facts in result["engines"].values()]
+    return ", ".join(sorted({f"{facts['package']} {facts['version']}" for facts in engines}))
 
 
 def comparison(results: list[dict[str, Any]]) -> str:

@@ -34,7 +34,10 @@ def result(title: str, times_paceline: dict[str, tuple[float, float]]) -> dict[s
         "threads": 2,
         "context": 64,
         "prefill": 512,
-        "engines": {"paceline": {"version": "0.1"}, "llama.cpp+fa": {"version": "0.3"}},
+        "engines": {
+            "paceline": {"package": "paceline", "version": "0.1"},
+            "llama.cpp+fa": {"package": "llama-cpp-python", "version": "0.3"},
+        },
         "seconds": seconds,
     }
 
@@ -69,12 +72,12 @@ def test_one_row_for_each_file_and_engine(comparisons: Any) -> None:
     assert paired == ["A", "llama.cpp+fa", *4 * ["2 (2–2)"], "", *2 * ["2 (2–2)"]]
     assert len(rows_of(text, "B")) == 3
     assert "Q4_K 70%, Q6_K 30%" in text
-    assert "Versions: llama.cpp 0.3, paceline 0.1." in text
+    assert "Versions: llama-cpp-python 0.3, paceline 0.1." in text
 
 
 def test_nobody_is_faster(comparisons: Any) -> None:
     text = comparisons.verdict([result("A", {})])
-    assert text == "No other engine was faster than Paceline at anything measured here in three rounds of four."
+    assert text == "In nothing measured here was another engine faster than Paceline in three rounds of four."
 
 
 def test_where_another_engine_is_faster_is_said(comparisons: Any) -> None:
@@ -99,7 +102,7 @@ def test_rows_that_do_not_follow_each_other_are_named_apart(comparisons: Any) ->
 
 def test_quartiles_on_both_sides_of_one_decide_nothing(comparisons: Any) -> None:
     text = comparisons.verdict([result("A", {"decode": (0.9, 1.5)})])
-    assert "No other engine was faster" in text
+    assert "In nothing measured here was another engine faster" in text
     assert "Undecided, with quartiles on both sides of 1:\n\n- llama.cpp+fa on A: decoding (0.90)" in text
 
 
