@@ -38,7 +38,7 @@ def decide(entry: BatchEntry, outcome: Outcome | None) -> Commit:
     tokens, reason = _trim(entry.state, outcome)
     last = entry.num_run - 1  # the run's row with the newest token: row 0 of the outcome
     # The token that row i of the path decides is cached by row i + 1, so the newest emitted one never is.
-    path = (*range(last), *(last + row for row in outcome.path[: len(tokens)]))
+    path = [*range(last), *[last + row for row in outcome.path[: len(tokens)]]]
     return Commit(
         entry=entry,
         path=path,

@@ -7,7 +7,6 @@ from paceline.controller.base import Plan, PlanEntry
 from paceline.controller.fixed import OFF
 from paceline.engine.batch import Drafts
 from paceline.engine.commit import Commit
-from paceline.engine.drafting import planned
 from paceline.telemetry.base import Reason, SequenceStep, StepRecord
 
 
@@ -38,24 +37,31 @@ class StepClock:
 
 
 def build_record(step: int, plan: Plan, drafts: Drafts, commits: Sequence[Commit], clock: StepClock) -> StepRecord:
-    entries = planned(plan)
-    sequences = tuple(_sequence_step(commit, entries, drafts) for commit in commits)
+    entries = {entry.sequence: entry for entry in plan.entries}
+    sequences, num_rows, num_prefill_rows, num_draft_rows = list[SequenceStep](), 0, 0, 0
+    for commit in commits:
+        sequence = _sequence_step(commit, entries, drafts)
+        sequences.append(sequence)
+        num_draft_rows += sequence.drafted
+        num_rows += commit.entry.num_run
+        num_prefill_rows += commit.entry.num_run if commit.entry.is_prefill else 0
     return StepRecord(
         step=step,
-        num_prefill_rows=sum(commit.entry.num_run for commit in commits if commit.entry.is_prefill),
-        num_decode_rows=sum(commit.entry.num_run for commit in commits if not commit.entry.is_prefill),
-        num_draft_rows=sum(sequence.drafted for sequence in sequences),
+        num_prefill_rows=num_prefill_rows,
+        num_decode_rows=num_rows - num_prefill_rows,
+        num_draft_rows=num_draft_rows,
         draft_ns=clock.draft.ns,
         verify_ns=clock.verify.ns,
         host_ns=clock.host_ns(),
-        sequences=sequences,
+        sequences=tuple(sequences),
     )
 
 
 def _sequence_step(commit: Commit, plan: dict[int, PlanEntry], drafts: Drafts) -> SequenceStep:
     sequence = commit.entry.state.id
     entry = plan.get(sequence) or PlanEntry(sequence, OFF, 0, Reason.PREFILL)
-    drafted = len(drafts[sequence].tokens) if sequence in drafts else 0
+    draft = drafts.get(sequence)
+    drafted = len(draft.tokens) if draft else 0
     return SequenceStep(
         sequence=sequence,
         proposer=entry.proposer,
