@@ -13,7 +13,7 @@ from paceline.runtime.base import Scores, Segment
 Drafts = Mapping[int, Draft]  # by sequence; those that a proposer was asked about
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, as that multiplies the cost of making one, and no other part sees it
 class BatchEntry:
     """A sequence's part in the step: `num_run` known tokens from its cached length on.
 
@@ -41,7 +41,7 @@ class BatchEntry:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Batch:
     """`max_draft_tokens`: what one forward can verify for a sequence; `vocab_size`: ids from there on are padding."""
 

@@ -14,7 +14,7 @@ from paceline.engine.drafting import ProposerGroup
 from paceline.engine.request import FinishReason, SequenceState
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Commit:
     """What of one sequence's step becomes real.
 
