@@ -1,7 +1,6 @@
 """One step's work as rows: which tokens of which sequences ride in the forward, and how its results come back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from paceline.acceptance.base import Verification
 from paceline.cache.base import SequenceCache
@@ -9,11 +8,12 @@ from paceline.controller.base import SequenceView
 from paceline.engine.request import SequenceState
 from paceline.proposers.base import Draft
 from paceline.runtime.base import Scores, Segment
+from paceline.value import value
 
 Drafts = Mapping[int, Draft]  # by sequence; those that a proposer was asked about
 
 
-@dataclass(slots=True)  # not frozen, as that multiplies the cost of making one, and no other part sees it
+@value
 class BatchEntry:
     """A sequence's part in the step: `num_run` known tokens from its cached length on.
 
@@ -41,7 +41,7 @@ class BatchEntry:
         )
 
 
-@dataclass(slots=True)
+@value
 class Batch:
     """`max_draft_tokens`: what one forward can verify for a sequence; `vocab_size`: ids from there on are padding."""
 

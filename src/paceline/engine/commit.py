@@ -5,16 +5,16 @@ the caller. Nothing behind a stop has ever been seen by anything but the accepta
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from paceline.acceptance.base import Outcome
 from paceline.cache.base import SequenceCache
 from paceline.engine.batch import BatchEntry
 from paceline.engine.drafting import ProposerGroup
 from paceline.engine.request import FinishReason, SequenceState
+from paceline.value import value
 
 
-@dataclass(slots=True)
+@value
 class Commit:
     """What of one sequence's step becomes real.
 
