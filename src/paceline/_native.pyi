@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 PAGE_SIZE: int
 
 def has_avx2() -> bool: ...
+def search_row(row: NDArray[np.float32], count: int) -> int: ...
 
 class DecoderConfig:
     num_layers: int

@@ -1,6 +1,6 @@
 """The rule `match` by enumeration, and the greedy sampler."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 
@@ -158,6 +158,50 @@ def test_greedy_refuses_what_is_not_finite(bad: float, where: int) -> None:
     logits[where] = bad
     with pytest.raises(NonFiniteLogitsError, match="position 12"):
         GreedySampler(100).sample(logits, 12)
+
+
+def rows_of_logits(size: int) -> Iterator[NDArray[np.float32]]:
+    """Random rows, rows full of ties, and rows whose highest number stands at any place, at the ends above all."""
+    generator = np.random.default_rng(size)
+    yield generator.standard_normal(size, dtype=np.float32)
+    yield generator.integers(0, 3, size).astype(np.float32)
+    yield np.where(generator.integers(0, 2, size) == 1, np.float32(0), np.float32(-0.0))
+    yield np.full(size, -7, np.float32)
+    yield np.full(size, np.finfo(np.float32).min)
+    yield np.full(size, 1e-45, np.float32)
+    for place in {0, size // 2, size - 1, *generator.integers(0, size, 8).tolist()}:
+        row = generator.standard_normal(size, dtype=np.float32)
+        row[place] = row[size - 1] = np.finfo(np.float32).max
+        yield row
+
+
+@pytest.mark.parametrize("size", [*range(1, 70), 4095, 4096, 4097, 8192, 12345, 49152])
+def test_greedy_is_the_argmax_of_the_vocabulary(size: int) -> None:
+    sampler = GreedySampler(size)
+    for row in rows_of_logits(size):
+        padded = np.concatenate([row, np.array([np.inf, np.nan, 9e9], np.float32)])
+        for read_only in (row, padded[:size], padded):
+            read_only.flags.writeable = False
+            assert sampler.sample(read_only, 0) == int(row.argmax())
+
+
+@pytest.mark.parametrize("size", [1, 2, 15, 16, 17, 100, 4096, 4100, 49152])
+@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
+def test_greedy_sees_what_is_not_finite_wherever_it_stands(size: int, bad: float) -> None:
+    for place in {*range(min(size, 20)), size // 2, size - 1}:
+        for row in (np.zeros(size, np.float32), np.arange(size, dtype=np.float32)):
+            row[place] = bad
+            with pytest.raises(NonFiniteLogitsError):
+                GreedySampler(size).sample(row, 0)
+            with pytest.raises(NonFiniteLogitsError):
+                GreedySampler(size, banned=range(1, size)).sample(row, 0)
+
+
+def test_greedy_refuses_rows_that_it_would_misread() -> None:
+    sampler = GreedySampler(4)
+    for row in (np.zeros(3, np.float32), np.zeros(4), np.zeros(4, np.int32), np.zeros((4, 4), np.float32)):
+        with pytest.raises(ValueError, match="float32"):
+            sampler.sample(row, 0)  # type: ignore[arg-type]
 
 
 def test_parents_precede_their_children() -> None:

@@ -12,11 +12,12 @@ absolute position, token id, stream), so whatever is discarded costs no randomne
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from paceline.value import value
 
 Law = NDArray[np.float64]  # [vocabulary], sums to 1
 
@@ -37,7 +38,7 @@ class Sampler(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Verification:
     """One sequence's draft beside the target's logits for it.
 
@@ -56,7 +57,7 @@ class Verification:
     q: NDArray[np.float64] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Outcome:
     """What stands. `path` holds the accepted rows from row 0, each the parent of the next; `tokens` are the tokens that
     those rows decided: the accepted draft tokens and then one of the target's own. `len(tokens) == len(path)`, except

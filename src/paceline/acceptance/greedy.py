@@ -1,11 +1,11 @@
 """The sampler at temperature 0: the most likely token, with no noise."""
 
-import math
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline._native import search_row
 from paceline.acceptance.base import Law, NonFiniteLogitsError
 
 
@@ -22,12 +22,11 @@ class GreedySampler:
             raise ValueError(f"all {vocab_size} token ids are banned")
 
     def sample(self, logits: NDArray[np.float32], position: int) -> int:
-        row = logits[: self._vocab_size]
-        token = int(row.argmax())  # NumPy's argmax is the first NaN where there is one
-        if not math.isfinite(row[token]) or not math.isfinite(row.min()):
+        token = search_row(logits, self._vocab_size)
+        if token < 0:
             raise NonFiniteLogitsError(f"the logits that decide position {position} are not finite")
         if token in self._banned:  # rare: only then is a row worth copying
-            row = row.copy()
+            row = logits[: self._vocab_size].copy()
             row[list(self._banned)] = -np.inf
             token = int(row.argmax())
         return token

@@ -67,6 +67,13 @@ class PagedCache(SequenceCache):
         entry = self._entries.get(sequence) or _Entry()
         num_new = max(0, self._num_pages_for(entry.length + num_rows) - len(entry.pages))
         shared = self._shared_boundary_page(entry) if num_rows else None
+        if num_new or shared is not None:
+            self._grow(entry, num_new, shared)
+        entry.num_reserved = num_rows
+        self._entries[sequence] = entry
+
+    def _grow(self, entry: _Entry, num_new: int, shared: int | None) -> None:
+        """Add `num_new` pages, and put a copy of the page `shared`, at the entry's boundary, into its place."""
         fresh = self._peek(num_new + (shared is not None))
         if shared is not None:
             self._store.copy_page(shared, fresh[-1])
@@ -75,10 +82,7 @@ class PagedCache(SequenceCache):
             boundary = entry.length // self._page_size
             entry.pages = (*entry.pages[:boundary], fresh.pop(), *entry.pages[boundary + 1 :])
             self._drop((shared,))
-        if fresh:
-            entry.pages += tuple(fresh)
-        entry.num_reserved = num_rows
-        self._entries[sequence] = entry
+        entry.pages += tuple(fresh)
 
     def commit(self, sequence: int, path: Sequence[int]) -> None:
         entry = self._entries[sequence]

@@ -6,12 +6,12 @@ microseconds. Zero draft tokens is a choice like any other.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from paceline.telemetry.base import Reason, StepRecord
+from paceline.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SequenceView:
     """What a controller may know of a sequence that decodes in this step.
 
@@ -27,7 +27,7 @@ class SequenceView:
     num_speculative_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PlanEntry:
     """The decision for one sequence. `proposer` is a registered name, or "off" together with `num_tokens == 0`."""
 
@@ -38,7 +38,7 @@ class PlanEntry:
     predicted_gain: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Plan:
     entries: tuple[PlanEntry, ...] = ()
 

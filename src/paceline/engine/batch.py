@@ -1,7 +1,6 @@
 """One step's work as rows: which tokens of which sequences ride in the forward, and how its results come back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from paceline.acceptance.base import Verification
 from paceline.cache.base import SequenceCache
@@ -9,11 +8,12 @@ from paceline.controller.base import SequenceView
 from paceline.engine.request import SequenceState
 from paceline.proposers.base import Draft
 from paceline.runtime.base import Scores, Segment
+from paceline.value import value
 
-Drafts = Mapping[int, Draft]  # by sequence; every sequence that decodes has one, be it without tokens
+Drafts = Mapping[int, Draft]  # by sequence; those that a proposer was asked about
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class BatchEntry:
     """A sequence's part in the step: `num_run` known tokens from its cached length on.
 
@@ -27,21 +27,21 @@ class BatchEntry:
     is_sampling: bool
 
     def segment(self, draft: Draft | None, pages: tuple[int, ...]) -> Segment:
-        state = self.state
-        run = tuple(state.tokens[state.length : state.length + self.num_run])
+        state, num_run = self.state, self.num_run
+        run = tuple(state.tokens[state.length : state.length + num_run])
         drafted, parents = (draft.tokens, draft.parents) if draft else ((), ())
-        first_sampled = self.num_run - 1 if self.is_sampling else self.num_run
+        first_sampled = num_run - 1 if self.is_sampling else num_run
         return Segment(
             sequence=state.id,
             length=state.length,
             pages=pages,
             tokens=run + drafted,
-            parents=tuple(self.num_run + parent for parent in parents),  # -1 is the last row of the run
-            logits_rows=tuple(range(first_sampled, self.num_run + len(drafted))),
+            parents=tuple([num_run + parent for parent in parents]) if parents else (),  # -1 is the last row of the run
+            logits_rows=tuple(range(first_sampled, num_run + len(drafted))),
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Batch:
     """`max_draft_tokens`: what one forward can verify for a sequence; `vocab_size`: ids from there on are padding."""
 
@@ -69,23 +69,24 @@ class Batch:
         verifications, begin = list[Verification](), 0
         for entry in self.entries:
             if entry.is_sampling:
-                draft = drafts.get(entry.state.id) or Draft(entry.state.id)
-                verifications.append(self._verification(entry, draft, scores, begin))
-                begin += 1 + len(draft.tokens)
+                verification = self._verification(entry, drafts.get(entry.state.id), scores, begin)
+                verifications.append(verification)
+                begin += 1 + len(verification.draft)
         return verifications
 
-    def _verification(self, entry: BatchEntry, draft: Draft, scores: Scores, begin: int) -> Verification:
-        state, num_drafted = entry.state, len(draft.tokens)
+    def _verification(self, entry: BatchEntry, draft: Draft | None, scores: Scores, begin: int) -> Verification:
+        state = entry.state
         if scores.rows[begin] != (state.id, entry.num_run - 1):
             raise RuntimeError(f"result row {begin} is {scores.rows[begin]}; expected sequence {state.id}")
+        drafted, parents = (draft.tokens, draft.parents) if draft else ((), ())
         return Verification(
             sequence=state.id,
-            logits=scores.logits[begin : begin + 1 + num_drafted, : self.vocab_size],
-            draft=draft.tokens,
-            parents=draft.parents or tuple(range(-1, num_drafted - 1)),
+            logits=scores.logits[begin : begin + 1 + len(drafted), : self.vocab_size],
+            draft=drafted,
+            parents=parents or tuple(range(-1, len(drafted) - 1)),
             position=len(state.tokens),
             sampler=state.sampler,
-            q=draft.q.q if draft.q else None,
+            q=draft.q.q if draft and draft.q else None,
         )
 
     def _view(self, state: SequenceState) -> SequenceView:

@@ -5,16 +5,16 @@ the caller. Nothing behind a stop has ever been seen by anything but the accepta
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from paceline.acceptance.base import Outcome
 from paceline.cache.base import SequenceCache
 from paceline.engine.batch import BatchEntry
 from paceline.engine.drafting import ProposerGroup
 from paceline.engine.request import FinishReason, SequenceState
+from paceline.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Commit:
     """What of one sequence's step becomes real.
 
@@ -38,7 +38,7 @@ def decide(entry: BatchEntry, outcome: Outcome | None) -> Commit:
     tokens, reason = _trim(entry.state, outcome)
     last = entry.num_run - 1  # the run's row with the newest token: row 0 of the outcome
     # The token that row i of the path decides is cached by row i + 1, so the newest emitted one never is.
-    path = (*range(last), *(last + row for row in outcome.path[: len(tokens)]))
+    path = [*range(last), *[last + row for row in outcome.path[: len(tokens)]]]
     return Commit(
         entry=entry,
         path=path,

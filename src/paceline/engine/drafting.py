@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from paceline.acceptance.base import check_parents
-from paceline.controller.base import Plan, PlanEntry, SequenceView
+from paceline.controller.base import Plan, SequenceView
 from paceline.controller.fixed import OFF
 from paceline.errors import UsageError
 from paceline.proposers.base import Ask, Draft, Proposer
@@ -33,8 +33,8 @@ class ProposerGroup:
             proposer.finish(sequence)
 
     def propose(self, plan: Plan) -> dict[int, Draft]:
-        """A draft for every entry of the plan, one without tokens where none was planned."""
-        drafts = {entry.sequence: Draft(entry.sequence) for entry in plan.entries}
+        """A draft for every entry of the plan that wants tokens, be it one without any."""
+        drafts: dict[int, Draft] = {}
         asks: dict[str, list[Ask]] = {}
         for entry in plan.entries:
             if entry.num_tokens:
@@ -55,10 +55,6 @@ def check_plan(plan: Plan, views: Sequence[SequenceView]) -> Plan:
         if entry.sequence != view.sequence or not 0 <= entry.num_tokens <= view.room:
             raise RuntimeError(f"{entry} does not answer {view}")
     return plan
-
-
-def planned(plan: Plan) -> dict[int, PlanEntry]:
-    return {entry.sequence: entry for entry in plan.entries}
 
 
 def _check_is_served(proposer: Proposer) -> None:

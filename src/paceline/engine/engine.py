@@ -4,6 +4,7 @@ Knows no text and no model file. Not thread-safe. Plain decoding is the same cod
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import perf_counter_ns
 
 from paceline.acceptance.base import AcceptanceRule, Outcome
 from paceline.acceptance.greedy import GreedySampler
@@ -13,7 +14,7 @@ from paceline.controller.base import Controller
 from paceline.engine.batch import Batch
 from paceline.engine.commit import Commit, apply, decide
 from paceline.engine.drafting import ProposerGroup, check_plan
-from paceline.engine.record import StepClock, build_record
+from paceline.engine.record import StepTimes, build_record
 from paceline.engine.request import FinishReason, Request, SequenceState, StepOutput, checked_prompt
 from paceline.engine.roster import Roster
 from paceline.engine.scheduler import DEFAULT_PREFILL_CHUNK, Scheduler
@@ -129,21 +130,23 @@ class Engine:
         return sequence
 
     def _step(self) -> list[StepOutput]:
-        clock = StepClock()
+        started = perf_counter_ns()
         batch = self._scheduler.schedule()
         if not batch.entries:
             return []
         views = batch.views()
         plan = check_plan(self._controller.plan(views), views)
-        with clock.draft:
-            drafts = self._proposers.propose(plan)
+        before = perf_counter_ns()
+        drafts = self._proposers.propose(plan)
+        draft_ns = perf_counter_ns() - before
         segments = batch.rows(drafts)
-        with clock.verify:
-            scores = self._runtime.forward(segments)
+        before = perf_counter_ns()
+        scores = self._runtime.forward(segments)
+        times = StepTimes(started, draft_ns, verify_ns=perf_counter_ns() - before)
         outcomes = [self._rule.accept(verification) for verification in batch.verifications(drafts, scores)]
         try:
             commits = self._commit(batch, outcomes)
-            self._observe(build_record(self._num_steps, plan, drafts, commits, clock))
+            self._observe(build_record(self._num_steps, plan, drafts, commits, times))
             return [_output(commit) for commit in commits if commit.tokens or commit.finish_reason]
         except BaseException:
             for entry in batch.entries:

@@ -12,6 +12,7 @@ from operator import index
 from paceline.acceptance.base import Sampler
 from paceline.errors import UsageError
 from paceline.sampling_params import SamplingParams
+from paceline.value import value
 
 
 class FinishReason(StrEnum):
@@ -73,7 +74,7 @@ class SequenceState:
         return self.length < self.num_prompt
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepOutput:
     """What one step yields for one sequence: its new tokens, the stop token included, and why it ended, if it did.
 

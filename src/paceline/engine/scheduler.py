@@ -67,8 +67,8 @@ class Scheduler:
         while self._waiting and len(self._running) < MAX_NUM_SEQS:
             self._running[self._waiting[0].id] = self._waiting[0]
             self._waiting.popleft()
-        entries = tuple(self._entry(state) for state in self._running.values())
-        return Batch(entries, self._cache, self._max_draft_tokens, self._vocab_size)
+        entries = [self._entry(state) for state in self._running.values()]
+        return Batch(tuple(entries), self._cache, self._max_draft_tokens, self._vocab_size)
 
     def _entry(self, state: SequenceState) -> BatchEntry:
         num_left = len(state.tokens) - state.length

@@ -13,6 +13,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.value import value
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
@@ -53,7 +55,7 @@ class DraftDistribution:
     q: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Draft:
     """A proposer's guess for one sequence; no tokens means that it has nothing to say.
 
@@ -73,7 +75,7 @@ class Draft:
     cost_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ask:
     """A request for at most `num_tokens` draft tokens for `sequence`."""
 

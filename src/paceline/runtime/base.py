@@ -26,8 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.value import value
 
-@dataclass(frozen=True, slots=True)
+
+@value
 class Segment:
     """One sequence's rows in a forward.
 
@@ -69,7 +71,7 @@ class Segment:
         return path[::-1]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Scores:
     """What a forward returns. Owned by the runtime and valid until its next forward.
 

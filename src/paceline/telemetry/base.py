@@ -3,9 +3,10 @@
 Figures only. No token, text or namespace is in it.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
+
+from paceline.value import value
 
 
 class Reason(StrEnum):
@@ -19,7 +20,7 @@ class Reason(StrEnum):
     SCRIPTED = "scripted"  # a test prescribed it
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SequenceStep:
     """One sequence's part in a step.
 
@@ -41,7 +42,7 @@ class SequenceStep:
     realised_gain: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepRecord:
     """One engine step. Times are wall-clock nanoseconds; host time is whatever is neither draft nor verify time."""
 
