@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 FUZZ_SECONDS ?= 600
+SANITIZE_SECONDS ?= 60
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
@@ -9,11 +10,17 @@ BUILD_REQUIREMENTS := "scikit-build-core>=0.11,<1" "nanobind>=2.4,<3" "cmake>=3.
 NATIVE := $(shell find native -name "*.[ch]pp")
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find src native -type f -not -name '*.pyc')
 
-.PHONY: help demo test test-slow test-models fuzz lint format bench docs clean check-system
+SANITIZED := build/sanitize
+SANITIZE_address := address,undefined
+SANITIZE_thread := thread
+NATIVE_TESTS := tests/runtime tests/models/test_damaged.py
+THREAD_TESTS := tests/runtime/test_threads.py
+
+.PHONY: help demo test test-slow test-models fuzz sanitize sanitize-threads lint format bench docs clean check-system
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: $(BIN)/.installed ## build, fetch the default model, show what speculation does
 	@$(BIN)/paceline demo
@@ -30,6 +37,13 @@ test-models: $(BIN)/.installed $(BIN)/.test ## fetch real models of other archit
 
 fuzz: $(BIN)/.installed $(BIN)/.fuzz ## damaged models and hostile templates, FUZZ_SECONDS=600 of them; findings in build/fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
+
+sanitize: $(SANITIZED)/address/.installed ## the native tests, and SANITIZE_SECONDS=60 of damaged models, under address and undefined-behaviour sanitizers
+	$(BIN)/python tools/sanitize.py address $(SANITIZED)/address/site -m pytest $(NATIVE_TESTS) $(PYTEST_ARGS)
+	$(BIN)/python tools/sanitize.py address $(SANITIZED)/address/site tests/fuzz/run.py gguf --seconds $(SANITIZE_SECONDS)
+
+sanitize-threads: $(SANITIZED)/thread/.installed ## the tests of threads under the thread sanitizer
+	$(BIN)/python tools/sanitize.py thread $(SANITIZED)/thread/site -m pytest $(THREAD_TESTS) $(PYTEST_ARGS)
 
 lint: $(BIN)/.lint $(BIN)/.installed ## formatting, style and types
 	$(BIN)/ruff format --check .
@@ -79,4 +93,11 @@ $(BIN)/.fuzz: $(BIN)/.installed pyproject.toml
 
 $(BIN)/.lint: $(BIN)/.installed pyproject.toml
 	$(PIP) install --no-build-isolation ".[lint]"
+	@touch $@
+
+$(SANITIZED)/%/.installed: $(BIN)/.fuzz $(SOURCES)
+	@echo "Building paceline for the $* sanitizer: some minutes without a word ..."
+	rm -rf $(@D)/site
+	$(PIP) install --no-build-isolation --no-deps --target $(@D)/site -C build-dir=$(@D)/build \
+	  -C cmake.build-type=RelWithDebInfo -C install.strip=false -C cmake.define.PACELINE_SANITIZE=$(SANITIZE_$*) .
 	@touch $@

@@ -1,5 +1,7 @@
 #include "support/thread_pool.hpp"
 
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <stdexcept>
@@ -31,6 +33,25 @@ void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old,
   value.wait(old, std::memory_order_acquire);
 }
 
+// Blocks signals for its lifetime; a thread that is started meanwhile has them blocked for all of its own. Signals are
+// for the program's threads: a worker would take one that the program has blocked, to wait for it. What a thread raises
+// by a fault of its own is not blocked: it would end the process past the handlers that report faults.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (const int fault : {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP}) sigdelset(&blocked, fault);
+    pthread_sigmask(SIG_BLOCK, &blocked, &saved_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &saved_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t saved_;
+};
+
 }  // namespace
 
 void Phase::complete(std::uint32_t finished, std::uint32_t num_tiles) {
@@ -52,6 +73,7 @@ ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads) {
 void ThreadPool::start_workers() {
   owner_ = getpid();
   const std::uint32_t seen = epoch_.load();
+  const SignalsBlocked signals;
   try {
     for (int i = 1; i < num_threads_; ++i) workers_.emplace_back([this, i, seen] { serve(i, seen); });
   } catch (const std::system_error&) {

@@ -15,6 +15,7 @@ from paceline.engine import Engine, StepOutput
 
 Invoke = Callable[..., Any]  # see conftest.py
 ENDLESS = ("--no-chat", "--max-tokens", "1000000")
+PATIENCE = 300  # seconds after which a test takes what it waits for to hang
 LONG = "a story of nothing " * 4000
 
 
@@ -74,6 +75,48 @@ def test_a_long_prompt_on_a_terminal(terminal: Invoke, long_llama_path: Path, tm
         assert run.finish() == 130
     assert "Traceback" not in run.shown
     assert run.shown.rstrip().endswith("[0 tokens, abort]")
+
+
+FORWARD = """
+import os, signal, sys, threading
+from paceline.cli import main
+from paceline.runtime.native import NativeRuntime
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+forward, is_begun, is_pressed, num_forwards = NativeRuntime.forward, threading.Event(), threading.Event(), 0
+
+def press():
+    is_begun.wait()
+    os.kill(os.getpid(), signal.SIGINT)
+    is_pressed.set()
+
+def watched(runtime, segments):
+    global num_forwards
+    num_forwards += 1
+    print(num_forwards, file=sys.stderr, flush=True)
+    if num_forwards == 3:
+        is_begun.set()
+    scores = forward(runtime, segments)
+    if num_forwards == 3:
+        is_pressed.wait()
+    return scores
+
+NativeRuntime.forward = watched
+threading.Thread(target=press, daemon=True).start()
+main()
+"""
+
+
+@pytest.mark.parametrize("prompt", [LONG, "hi"])
+def test_an_interrupt_in_the_middle_of_a_forward(long_llama_path: Path, prompt: str) -> None:
+    """It lets the forward end, in the prompt as in the answer, and is the end: another one does not begin."""
+    arguments = ["generate", "--json", "-m", str(long_llama_path), "--threads", "4", *ENDLESS, "-"]
+    command = [sys.executable, "-c", FORWARD, *arguments]
+    result = subprocess.run(command, input=prompt.encode(), capture_output=True, timeout=PATIENCE, check=False)
+    assert (result.returncode, result.stderr) == (130, b"1\n2\n3\n")
+    answer = json.loads(result.stdout)
+    assert answer["finish_reason"] == "abort"
+    assert len(answer["token_ids"]) <= 3
 
 
 def test_an_answer_can_be_interrupted(spawn_open: Invoke, long_llama_path: Path) -> None:

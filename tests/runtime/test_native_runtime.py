@@ -1,11 +1,9 @@
-"""The native runtime beyond its numbers: instruction sets beside each other, fork, lifetime of what it returns."""
+"""The native runtime beyond its numbers: instruction sets beside each other, lifetime of what it returns, refusals."""
 
 import ctypes
 import ctypes.util
 import gc
-import os
 import platform
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,6 @@ from paceline.errors import PacelineError, UsageError
 from paceline.models import open_model
 from paceline.runtime.base import Segment
 from paceline.runtime.native import NativeOptions, NativeRuntime
-from paceline.runtime.threads import default_num_threads
 
 TOKENS = tuple(range(3, 33))
 SEGMENT = Segment(0, 0, (0, 1), TOKENS, logits_rows=(5, 29))
@@ -56,46 +53,6 @@ def test_logits_are_read_only(tiny_llama_path: Path) -> None:
         logits[0, 0] = 1.0
 
 
-def test_a_forked_child_computes_too(tiny_llama_path: Path) -> None:
-    runtime = load(tiny_llama_path, num_threads=3)
-    expected = runtime.forward([SEGMENT]).logits.copy()
-    child = os.fork()
-    if child == 0:  # no pytest in here: leave by _exit, whatever happens
-        status = 1
-        try:
-            status = int(not np.array_equal(runtime.forward([SEGMENT]).logits, expected))
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    np.testing.assert_array_equal(runtime.forward([SEGMENT]).logits, expected)
-
-
-@pytest.mark.parametrize("is_dropped", [False, True])
-def test_a_forked_child_with_threads_of_its_own(tiny_llama_path: Path, is_dropped: bool) -> None:
-    """The child's threads may get the stacks and handles of those that the fork did not take along."""
-    runtime = load(tiny_llama_path, num_threads=8)
-    expected = runtime.forward([SEGMENT]).logits.copy()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            event = threading.Event()
-            threads = [threading.Thread(target=event.wait) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            if is_dropped:
-                del runtime
-                gc.collect()
-                status = 0
-            else:
-                status = int(not np.array_equal(runtime.forward([SEGMENT]).logits, expected))
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-
-
 def test_hidden_states_outlive_a_larger_forward(tiny_llama_path: Path) -> None:
     runtime = load(tiny_llama_path)
     hidden = runtime.forward([Segment(0, 0, (0,), (1, 2), hidden_layers=(0, 1))]).hidden
@@ -111,29 +68,6 @@ def test_a_runtime_without_its_weights_refuses(tiny_llama_path: Path) -> None:
         runtime = NativeRuntime(model.config, NativeOptions())
     with pytest.raises(ValueError, match="not loaded"):
         runtime.forward([SEGMENT])
-
-
-def test_a_second_caller_is_refused(tiny_llama_path: Path) -> None:
-    """forward lets other Python threads run: whoever comes meanwhile gets an error, not the wrong numbers."""
-    runtime = load(tiny_llama_path, num_threads=1)
-    expected = runtime.forward([SEGMENT]).logits.copy()
-    outcomes: list[object] = []
-
-    def work() -> None:
-        for _ in range(200):
-            try:
-                runtime.forward([SEGMENT])
-                outcomes.append(True)
-            except RuntimeError as error:
-                outcomes.append(str(error))
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(outcome is True or "another thread" in str(outcome) for outcome in outcomes)
-    np.testing.assert_array_equal(runtime.forward([SEGMENT]).logits, expected)
 
 
 def test_the_callers_float_mode_does_not_matter(tiny_llama_path: Path) -> None:
@@ -171,41 +105,6 @@ def test_a_cache_that_cannot_be_had_is_named(tmp_path: Path) -> None:
     write_tiny_llama(tmp_path / "m.gguf", context_length=2**24)
     with pytest.raises(PacelineError, match="max_model_len"):
         load(tmp_path / "m.gguf", num_pages=2**31 - 1)
-
-
-def test_two_runtimes_in_two_threads(tiny_llama_path: Path) -> None:
-    runtimes = [load(tiny_llama_path, num_threads=4) for _ in range(2)]
-    expected = runtimes[0].forward([SEGMENT]).logits.copy()
-    results: list[list[bool]] = [[], []]
-
-    def work(index: int) -> None:
-        for _ in range(50):
-            results[index].append(np.array_equal(runtimes[index].forward([SEGMENT]).logits, expected))
-
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [[True] * 50] * 2
-
-
-def test_more_threads_than_processors(tiny_llama_path: Path) -> None:
-    one = load(tiny_llama_path, num_threads=1).forward([SEGMENT]).logits.copy()
-    many = load(tiny_llama_path, num_threads=40)
-    for _ in range(20):
-        np.testing.assert_array_equal(many.forward([SEGMENT]).logits, one)
-
-
-def test_default_threads_follow_the_affinity(tiny_llama_path: Path) -> None:
-    everything = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, {min(everything)})
-        assert default_num_threads() == 1
-        assert load(tiny_llama_path).num_threads == 1
-    finally:
-        os.sched_setaffinity(0, everything)
-    assert 1 <= default_num_threads() <= len(everything)
 
 
 def test_a_sequence_appears_once(tiny_llama_path: Path) -> None:
