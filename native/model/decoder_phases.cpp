@@ -76,7 +76,7 @@ void Decoder::add_and_normalize(std::size_t row, const Residual& residual, const
                                 float* out) {
   const int width = config_.hidden_size;
   const float epsilon = config_.rms_norm_eps;
-  float* added = residual.values == nullptr ? nullptr : residual.values + row * round_up(width, kBlockRows);
+  float* added = residual.values == nullptr ? nullptr : residual.values + row * width;
   if (residual.norm != nullptr) kernels_.rms_norm(added, nullptr, residual.norm, epsilon, width, added);
   kernels_.rms_norm(x_.data() + row * width, added, weight.data(), epsilon, width, out);
 }
@@ -86,7 +86,9 @@ void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, cons
   const Tiling tiling(parts);
   team.for_each(tiling.num_tiles(), [&](int tile) {
     const auto [part, first, last] = tiling.at(tile);
-    const Product product{part->matrix->view(), inputs, num_rows, out + part->offset, static_cast<std::size_t>(stride)};
+    const Product product{part->matrix->view(), inputs,
+                          num_rows,             part->matrix->rows(),
+                          out + part->offset,   static_cast<std::size_t>(stride)};
     kernels_.multiply(product, first, last);
   });
 }
@@ -184,17 +186,16 @@ void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) 
     activate(gate + first, gate + width + first, last - first, gated_.view.values + row * width + first);
     kernels_.quantize(gated_.view, static_cast<int>(row), first, last / kGroup * kGroup);
   });
-  multiply(team, gated_.view, num_rows, only(layer.down), projected_.data(), layer.down.padded_rows());
+  multiply(team, gated_.view, num_rows, only(layer.down), projected_.data(), config_.hidden_size);
 }
 
 void Decoder::keep_hidden(Team& team, const Batch& batch, const Residual& residual, std::size_t index,
                           std::size_t num_layers) {
   const std::size_t width = config_.hidden_size;
-  const std::size_t stride = round_up(config_.hidden_size, kBlockRows);
   team.for_each(static_cast<int>(batch.hidden_rows().size()), [&](int i) {
     const std::size_t row = batch.hidden_rows()[i];
     const float* x = x_.data() + row * width;
-    float* added = residual.values == nullptr ? nullptr : residual.values + row * stride;
+    float* added = residual.values == nullptr ? nullptr : residual.values + row * width;
     float* out = hidden_->data() + (i * num_layers + index) * width;
     if (residual.norm != nullptr) {  // not in place: the next phase does that
       kernels_.rms_norm(added, nullptr, residual.norm, config_.rms_norm_eps, config_.hidden_size, out);
@@ -212,6 +213,8 @@ void Decoder::head_logits(Team& team, const Batch& batch, const Residual& residu
     add_and_normalize(batch.logits_rows()[i], residual, weights_.output_norm(),
                       last_.view.values + static_cast<std::size_t>(i) * width);
     kernels_.quantize(last_.view, i, 0, width / kGroup * kGroup);
+    float* logits = logits_.data() + static_cast<std::size_t>(i) * padded_vocab_size();
+    std::fill(logits + config_.vocab_size, logits + padded_vocab_size(), 0.0f);  // no product writes them
   });
   if (num_rows > 0) multiply(team, last_.view, num_rows, only(weights_.head()), logits_.data(), padded_vocab_size());
 }

@@ -13,7 +13,7 @@ std::size_t packed_block_bytes(const MatrixView& view) {
   if (has_records(view.type)) {
     bytes = static_cast<std::size_t>(view.columns / f.columns) * record_bytes(f);
   } else if (is_quantized(view.type)) {
-    bytes = code_offset(view) + static_cast<std::size_t>(num_groups(view)) * f.code_bytes;
+    bytes = code_offset(view) + static_cast<std::size_t>(num_groups(view)) * group_code_bytes(f);
   }
   return (bytes + 63) / 64 * 64;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "support/f16.hpp"
+#include "weights/code_bits.hpp"
 #include "weights/tables.hpp"
 
 namespace paceline {
@@ -35,39 +36,40 @@ float half_power(std::uint8_t e) {
   return std::bit_cast<float>(bits);
 }
 
-// The byte of interleaved words that holds column `column` (0..31) of row `row`.
-int byte_at(const std::uint8_t* words, int row, int column) { return words[column / 4 * 32 + 4 * row + column % 4]; }
+template <int kBits>
+void read_row_codes(const std::uint8_t* group, int row, std::uint8_t* codes) {
+  const RowWords words{group + 4 * row};
+  const std::uint32_t unpacked[] = {unpack_word<kBits, 0>(words), unpack_word<kBits, 1>(words),
+                                    unpack_word<kBits, 2>(words), unpack_word<kBits, 3>(words),
+                                    unpack_word<kBits, 4>(words), unpack_word<kBits, 5>(words),
+                                    unpack_word<kBits, 6>(words), unpack_word<kBits, 7>(words)};
+  std::memcpy(codes, unpacked, kGroup);
+}
 
-// The code of a column (0..31) in group `group` of a record, or in a group of its own where there are no records.
-int read_code(WeightType type, const std::uint8_t* codes, int group, int row, int column) {
-  const int half = group / 4;
-  const int quarter = group % 4;
-  switch (type) {
-    case WeightType::kQ8_0:
-      return byte_at(codes, row, column);
-    case WeightType::kQ8_K:
-      return byte_at(codes + 256 * group, row, column);
-    case WeightType::kQ2_K:
-      return byte_at(codes + 256 * half, row, column) >> 2 * quarter & 3;
-    case WeightType::kQ3_K:
-      return (byte_at(codes + 256 * half, row, column) >> 2 * quarter & 3) |
-             (byte_at(codes + 512, row, column) >> group & 1) << 2;
-    case WeightType::kQ4_K:
-      return byte_at(codes + group / 2 * 256, row, column) >> 4 * (group % 2) & 15;
-    case WeightType::kQ5_K:
-      return (byte_at(codes + group / 2 * 256, row, column) >> 4 * (group % 2) & 15) |
-             (byte_at(codes + 1024, row, column) >> group & 1) << 4;
-    case WeightType::kQ6_K:
-      return (byte_at(codes + 512 * half + 256 * (quarter % 2), row, column) >> 4 * (quarter / 2) & 15) |
-             (byte_at(codes + 1024 + 256 * half, row, column) >> 2 * quarter & 3) << 4;
-    default:
+// The 32 codes of one row of a packed group, as they are multiplied.
+void read_packed_codes(WeightType type, const std::uint8_t* group, int row, std::uint8_t* codes) {
+  switch (format_of(type).code_bits) {
+    case 2:
+      read_row_codes<2>(group, row, codes);
       break;
+    case 3:
+      read_row_codes<3>(group, row, codes);
+      break;
+    case 4:
+      read_row_codes<4>(group, row, codes);
+      break;
+    case 5:
+      read_row_codes<5>(group, row, codes);
+      break;
+    case 6:
+      read_row_codes<6>(group, row, codes);
+      break;
+    default:
+      read_row_codes<8>(group, row, codes);
   }
-  if (type == WeightType::kIQ4_XS) codes += 128 * group;
-  const int nibble = byte_at(codes, row, column % 16) >> (column < 16 ? 0 : 4) & 15;
-  if (const std::uint8_t* table = table_of(type)) return table[nibble];
-  if (format_of(type).max_code == 15) return nibble;
-  return nibble | (codes[128 + 4 * row + column % 4] >> column / 4 & 1) << 4;  // Q5_0, Q5_1
+  if (const std::uint8_t* table = table_of(type)) {
+    for (int c = 0; c < kGroup; ++c) codes[c] = table[codes[c]];
+  }
 }
 
 // value = scale * (code - zero code) + minimum.
@@ -83,35 +85,39 @@ Scale read_group_scale(const MatrixView& view, const std::uint8_t* block, int gr
   return {read_half(block + 2 * at), has_minimum ? read_half(block + minimum_offset(view) + 2 * at) : 0.0f};
 }
 
-Scale read_record_scale(WeightType type, const std::uint8_t* record, int group, int row, int column) {
+Scale read_record_scale(WeightType type, const std::uint8_t* record, int group, int row, int half) {
   const Format f = format_of(type);
   if (type == WeightType::kQ8_K) return {read_float(record + 4 * row), 0.0f};
   const float d = read_half(record + 2 * row);
-  const float dmin = f.has_minimum ? read_half(record + f.scale_bytes + 2 * row) : 0.0f;
-  const int place = has_half_scales(type) ? (group * kBlockRows + row) * 2 + column / 16 : group * kBlockRows + row;
-  const std::uint8_t scale = record[fine_scale_offset(f) + place];
+  const float dmin = f.has_minimum ? read_half(record + kBlockRows * f.scale_bytes + 2 * row) : 0.0f;
+  const int index = has_half_scales(type) ? 2 * group + half : group;
+  const std::uint8_t scale = record[fine_scale_offset(f) + index * kBlockRows + row];
   if (type == WeightType::kQ2_K) return {d * static_cast<float>(scale & 15), -dmin * static_cast<float>(scale >> 4)};
   if (!f.has_minima) return {d * static_cast<float>(static_cast<std::int8_t>(scale)), 0.0f};
-  return {d * static_cast<float>(scale), -dmin * static_cast<float>(record[fine_minimum_offset(f) + place])};
+  const std::uint8_t minimum = record[fine_minimum_offset(f) + index * kBlockRows + row];
+  return {d * static_cast<float>(scale), -dmin * static_cast<float>(minimum)};
 }
 
-float read_weight(const MatrixView& view, const std::uint8_t* block, int row, int column) {
+// One group of one row: 32 values.
+void unpack_group(const MatrixView& view, const std::uint8_t* block, int row, int group, float* out) {
   const Format f = format_of(view.type);
-  const int unit = column / f.columns;
-  const int within = column % kGroup;
-  Scale scale{};
-  int code = 0;
+  const std::size_t code_bytes = group_code_bytes(f);
+  const std::uint8_t* codes = block + code_offset(view) + group * code_bytes;
+  Scale scales[2];
   if (has_records(view.type)) {
-    const std::uint8_t* record = block + static_cast<std::size_t>(unit) * record_bytes(f);
-    const int group = column % f.columns / kGroup;
-    scale = read_record_scale(view.type, record, group, row, within);
-    code = read_code(view.type, record + record_code_offset(f), group, row, within);
+    const std::uint8_t* record = block + static_cast<std::size_t>(group / kRecordGroups) * record_bytes(f);
+    const int index = group % kRecordGroups;
+    for (int half = 0; half < 2; ++half) scales[half] = read_record_scale(view.type, record, index, row, half);
+    codes = record + record_code_offset(f) + index * code_bytes;
   } else {
-    scale = read_group_scale(view, block, unit, row);
-    code =
-        read_code(view.type, block + code_offset(view) + static_cast<std::size_t>(unit) * f.code_bytes, 0, row, within);
+    scales[0] = scales[1] = read_group_scale(view, block, group, row);
   }
-  return scale.scale * static_cast<float>(code - f.zero_code) + scale.minimum;
+  std::uint8_t bytes[kGroup];
+  read_packed_codes(view.type, codes, row, bytes);
+  for (int c = 0; c < kGroup; ++c) {
+    const Scale& s = scales[c / (kGroup / 2)];
+    out[c] = s.scale * static_cast<float>(bytes[c] - f.zero_code) + s.minimum;
+  }
 }
 
 }  // namespace
@@ -119,11 +125,13 @@ float read_weight(const MatrixView& view, const std::uint8_t* block, int row, in
 void unpack_row(const MatrixView& view, int row, float* out) {
   const std::uint8_t* block = view.data + row / kBlockRows * view.block_bytes;
   const int r = row % kBlockRows;
+  if (is_quantized(view.type)) {
+    for (int group = 0; group < num_groups(view); ++group) unpack_group(view, block, r, group, out + kGroup * group);
+    return;
+  }
   const std::size_t value_bytes = format_of(view.type).file_bytes;
   for (int k = 0; k < view.columns; ++k) {
-    out[k] = is_quantized(view.type)
-                 ? read_weight(view, block, r, k)
-                 : read_value(view.type, block + (static_cast<std::size_t>(k) * kBlockRows + r) * value_bytes);
+    out[k] = read_value(view.type, block + (static_cast<std::size_t>(k) * kBlockRows + r) * value_bytes);
   }
 }
 
