@@ -108,6 +108,7 @@ struct Isa {
   // Rows of a tile that is alone, and of several: what the registers, or nearly, hold.
   static constexpr TileSizes kTiles = {5, 4};
   static constexpr TileSizes kSplitTiles = {3, 2};
+  static constexpr int kStripVectors = 8;  // accumulators of blocks side by side
   using Float = F8;
   using Int = I8;
   using Codes = __m256i;   // 4 columns of each output
@@ -115,7 +116,7 @@ struct Isa {
   using Sums = __m256i;    // 16 bits, two an output
   using Scales = __m256i;  // 16 bits, each output's twice
 
-  static Codes load_codes(const std::uint8_t* p) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(p)); }
+  static Codes load_codes(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   // Shifts are of 16 bits: what comes from the neighbouring byte is masked away.
   template <int kMask, int kShift>
   static Codes field(Codes w) {

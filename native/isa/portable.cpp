@@ -119,6 +119,7 @@ struct Isa {
   static constexpr int kLargestSum = 32767;
   static constexpr TileSizes kTiles = {1, 1};
   static constexpr TileSizes kSplitTiles = {1, 1};
+  static constexpr int kStripVectors = 0;
   using Float = F8;
   using Int = I8;
   struct Codes {  // 4 columns of each output

@@ -12,8 +12,8 @@
 
 namespace paceline::kernels {
 
-// How far ahead of their use weights are asked for, in bytes: one block after the other is read, as one stream.
-inline constexpr std::size_t kPrefetchDistance = 2048;
+// How far ahead of their use weights are asked for, in bytes of each stream.
+inline constexpr std::size_t kPrefetchDistance = 1024;
 
 // How products of one type go with vectors of one kind.
 template <class V, WeightType kType>
@@ -155,46 +155,31 @@ template <class V, WeightType kType, int R>
   });
 }
 
-// Where the groups of one block lie, one after the other.
-template <WeightType kType>
-class GroupReader {
-  static constexpr Format kFormat = format_of(kType);
-  static constexpr bool kHasRecords = has_records(kType);
-  static constexpr int kScaleBytes = kBlockRows * (kHasRecords ? kFormat.fine_scales / kRecordGroups : kFormat.scale_bytes);
+// How many blocks are read side by side for a tile of R rows: as many as leave their accumulators in registers. Several
+// streams of reads get more of the memory's bandwidth than one, and few rows leave nothing else to wait for.
+template <class V, WeightType kType, int R>
+constexpr int strip_blocks() {
+  if (R > 1 && record_groups(kType) > 1) return 1;  // a record's parts take registers too
+  const int blocks = V::kStripVectors / (R * kVectors<V> * Scheme<V, kType>::kNumParts);
+  return blocks > 1 ? blocks : 1;
+}
 
- public:
-  // Bytes that a block takes for one group, and its lines rounded up.
-  static constexpr std::size_t kGroupBytes =
-      kHasRecords ? record_bytes(kFormat) / kRecordGroups
-                  : group_code_bytes(kFormat) + kScaleBytes * (kFormat.has_minimum ? 2 : 1);
+// S blocks being read, and what comes after them.
+template <int S>
+struct Strip {
+  const std::uint8_t* first;  // block
+  std::size_t block_bytes;
 
-  GroupReader(const MatrixView& weights, const std::uint8_t* block)
-      : ahead_(block + kPrefetchDistance) {
-    if constexpr (kHasRecords) {
-      start_record(block);
-    } else {
-      place_ = {block + code_offset(weights), block, block + minimum_offset(weights)};
+  // Asks for `bytes` of every block that are read `kPrefetchDistance` later than what lies at `offset`: behind a
+  // block's end, of the block as far into the next strip. Line by line, so that the streams go on together.
+  template <class V>
+  [[gnu::always_inline]] void prefetch(std::size_t offset, std::size_t bytes) const {
+    std::size_t at = offset + kPrefetchDistance;
+    if (S > 1 && at >= block_bytes) at += (S - 1) * block_bytes;
+    for (std::size_t line = 0; line < bytes; line += 64) {
+      for (int s = 0; s < S; ++s) V::prefetch(first + s * block_bytes + at + line);
     }
   }
-
-  void start_record(const std::uint8_t* record) {
-    place_ = {record + record_code_offset(kFormat), record + fine_scale_offset(kFormat), nullptr};
-  }
-
-  template <class V>
-  [[gnu::always_inline]] GroupPlace next() {
-    for (std::size_t line = 0; line < kGroupBytes; line += 64) V::prefetch(ahead_ + line);
-    ahead_ += kGroupBytes;
-    const GroupPlace place = place_;
-    place_.codes += group_code_bytes(kFormat);
-    place_.scales += kScaleBytes;
-    if constexpr (!kHasRecords) place_.minima += kScaleBytes;
-    return place;
-  }
-
- private:
-  GroupPlace place_{};
-  const std::uint8_t* ahead_;
 };
 
 // How `count` rows are cut into tiles: of R rows, and of R - 1 after them.
@@ -217,44 +202,58 @@ template <int R, bool kIsOne, class F>
   }
 }
 
-template <class V, int N>
-[[gnu::always_inline]] inline void set_zero(typename V::Float (&acc)[N][kVectors<V>]) {
-  for (auto& row : acc) {
-    for (auto& vector : row) vector = V::zero();
-  }
-}
+// The vectors of up to kRows rows for each block of a strip.
+template <class V, int S, int kRows>
+struct StripSums {
+  typename V::Float of[S][kRows][kVectors<V>];
 
-// One block for rows of a panel, `x` being their first group. Each output adds group after group, by the same
-// operations in the same order whatever the tiles. kIsOne: all rows are one tile.
-template <class V, WeightType kType, int R, bool kIsOne>
-inline void multiply_block(const MatrixView& weights, const std::uint8_t* block,
-                           const typename Scheme<V, kType>::Input* x, const Tiles& tiles,
-                           typename V::Float (&acc)[kIsOne ? R : kMaxRows][kVectors<V>]) {
-  set_zero<V>(acc);
-  GroupReader<kType> reader(weights, block);
-  if constexpr (!has_records(kType)) {
-    for (int group = 0; group < num_groups(weights); ++group, x += kMaxRows) {
-      const GroupPlace place = reader.template next<V>();
-      for_each_tile<R, kIsOne>(tiles, [&]<int r>(Index<r>, int first) __attribute__((always_inline)) {
-        add_group<V, kType, r>(place, x + first, acc + first);
-      });
+  [[gnu::always_inline]] StripSums() {
+    for (auto& block : of) {
+      for (auto& row : block) {
+        for (auto& vector : row) vector = V::zero();
+      }
     }
-  } else {
-    for (int record = 0; record < num_groups(weights) / kRecordGroups; ++record) {
-      typename V::Float parts[kIsOne ? R : kMaxRows][kVectors<V>];
-      set_zero<V>(parts);
-      reader.start_record(block);
-      for (int group = 0; group < kRecordGroups; ++group, x += kMaxRows) {
-        const GroupPlace place = reader.template next<V>();
+  }
+};
+
+// A strip for rows of a panel, `x` being their first group. Each output adds group after group, by the same operations
+// in the same order whatever the tiles and strips. kIsOne: all rows are one tile.
+template <class V, WeightType kType, int S, int R, bool kIsOne>
+[[gnu::always_inline]] inline void multiply_strip(const Strip<S>& strip, int num_records,
+                                                  const typename Scheme<V, kType>::Input* x, const Tiles& tiles,
+                                                  StripSums<V, S, kIsOne ? R : kMaxRows>& acc) {
+  constexpr Format kFormat = format_of(kType);
+  constexpr int kGroups = record_groups(kType);
+  constexpr std::size_t kRecordBytes = record_bytes(kFormat);
+  constexpr std::size_t kGroupBytes = kRecordBytes / kGroups;
+  constexpr int kScaleStep = kBlockRows * kFormat.fine_scales / kGroups;
+  std::size_t offset = 0;
+  for (int i = 0; i < num_records; ++i) {
+    const std::uint8_t* record = strip.first + i * kRecordBytes;
+    GroupPlace place{record + record_code_offset(kFormat), record + (kGroups > 1 ? fine_scale_offset(kFormat) : 0)};
+    const auto add = [&](auto& sums) __attribute__((always_inline)) {
+      strip.template prefetch<V>(offset, kGroupBytes);
+      unroll<S>([&]<int s>(Index<s>) __attribute__((always_inline)) {
+        const GroupPlace at{place.codes + s * strip.block_bytes, place.scales + s * strip.block_bytes};
         for_each_tile<R, kIsOne>(tiles, [&]<int r>(Index<r>, int first) __attribute__((always_inline)) {
-          add_group<V, kType, r>(place, x + first, parts + first);
+          add_group<V, kType, r>(at, x + first, sums.of[s] + first);
+        });
+      });
+      place = {place.codes + group_code_bytes(kFormat), place.scales + kScaleStep};
+      offset += kGroupBytes;
+      x += kMaxRows;
+    };
+    if constexpr (kGroups == 1) {
+      add(acc);
+    } else {
+      StripSums<V, S, kIsOne ? R : kMaxRows> parts;
+      for (int group = 0; group < kGroups; ++group) add(parts);
+      const auto* first_x = x - kGroups * kMaxRows;
+      for (int s = 0; s < S; ++s, record += strip.block_bytes) {
+        for_each_tile<R, kIsOne>(tiles, [&]<int r>(Index<r>, int first) __attribute__((always_inline)) {
+          fold_record<V, kType, r>(record, first_x + first, parts.of[s] + first, acc.of[s] + first);
         });
       }
-      const auto* first_x = x - kRecordGroups * kMaxRows;
-      for_each_tile<R, kIsOne>(tiles, [&]<int r>(Index<r>, int first) __attribute__((always_inline)) {
-        fold_record<V, kType, r>(block, first_x + first, parts + first, acc + first);
-      });
-      block += record_bytes(format_of(kType));
     }
   }
 }
@@ -262,17 +261,25 @@ inline void multiply_block(const MatrixView& weights, const std::uint8_t* block,
 static inline const QuantizedGroup* inputs_of(const Activations& x, const QuantizedGroup*) { return x.quantized; }
 static inline const SplitGroup* inputs_of(const Activations& x, const SplitGroup*) { return x.split; }
 
-// Blocks [first, last) for rows [row, row + count) of a panel.
-template <class V, WeightType kType, int R, bool kIsOne>
+// Blocks [first, last) for rows [row, row + count) of a panel, S at a time and then one at a time.
+template <class V, WeightType kType, int S, int R, bool kIsOne>
 inline void multiply_blocks(const Product& p, int first, int last, int row, int count, const Tiles& tiles) {
   using Input = typename Scheme<V, kType>::Input;
   const Input* x = inputs_of(p.inputs, static_cast<const Input*>(nullptr)) + group_index(p.inputs, row, 0);
-  for (int b = first; b < last; ++b) {
-    typename V::Float acc[kIsOne ? R : kMaxRows][kVectors<V>];
-    multiply_block<V, kType, R, kIsOne>(p.weights, p.weights.data + b * p.weights.block_bytes, x, tiles, acc);
-    float* out = p.out + row * p.out_stride + b * kBlockRows;
-    for (int m = 0; m < count; ++m) store_outputs<V>(acc[m], p.num_outputs - b * kBlockRows, out + m * p.out_stride);
+  const std::size_t block_bytes = p.weights.block_bytes;
+  int b = first;
+  for (; b + S <= last; b += S) {
+    StripSums<V, S, kIsOne ? R : kMaxRows> acc;
+    multiply_strip<V, kType, S, R, kIsOne>({p.weights.data + b * block_bytes, block_bytes},
+                                           p.weights.columns / format_of(kType).columns, x, tiles, acc);
+    for (int s = 0; s < S; ++s) {
+      const int output = (b + s) * kBlockRows;
+      for (int m = 0; m < count; ++m) {
+        store_outputs<V>(acc.of[s][m], p.num_outputs - output, p.out + (row + m) * p.out_stride + output);
+      }
+    }
   }
+  if constexpr (S > 1) multiply_blocks<V, kType, 1, R, kIsOne>(p, b, last, row, count, tiles);
 }
 
 // One tile of `count` rows of a panel.
@@ -281,7 +288,7 @@ inline void multiply_tile(const Product& p, int first, int last, int row, int co
   if constexpr (R > 1) {
     if (count < R) return multiply_tile<V, kType, R - 1>(p, first, last, row, count);
   }
-  multiply_blocks<V, kType, R, true>(p, first, last, row, count, {1, 0});
+  multiply_blocks<V, kType, strip_blocks<V, kType, R>(), R, true>(p, first, last, row, count, {1, 0});
 }
 
 // `count` rows of a panel in as few tiles as possible, as even as possible.
@@ -293,7 +300,7 @@ inline void multiply_tiles(const Product& p, int first, int last, int row, int c
     if (count <= num_tiles * (R - 1)) return multiply_tiles<V, kType, R - 1>(p, first, last, row, count);
   }
   const int num_small = num_tiles * R - count;
-  multiply_blocks<V, kType, R, false>(p, first, last, row, count, {num_tiles - num_small, num_small});
+  multiply_blocks<V, kType, 1, R, false>(p, first, last, row, count, {num_tiles - num_small, num_small});
 }
 
 template <class V, WeightType kType>

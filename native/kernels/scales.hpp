@@ -1,8 +1,8 @@
 // The scales of one group of a block, and how a group's sums enter an accumulator with them.
 //
-// Without records, with total = the exact sum of (code - zero code) * input code:
+// Where a record is one group, with total = the exact sum of (code - zero code) * input code:
 //   acc = fma(total, scale * input scale, acc), then acc = fma(minimum, input scale * sum of input codes, acc).
-// With records the whole-number scales of groups or half-groups are in the total where they can be, exactly:
+// Where it is several the whole-number scales of groups or half-groups are in the total where they can be, exactly:
 //   part = fma(total, input scale, part) over the groups of a record, then acc = fma(d, part, acc), and likewise with
 //   the minima and -dmin.
 #pragma once
@@ -13,11 +13,10 @@
 
 namespace paceline::kernels {
 
-// Where a group's codes and scales lie; of a record, where its scales and minima of that group begin.
+// Where a group's codes and its scales lie: d of a record of one group, the fine scales in one of several.
 struct GroupPlace {
   const std::uint8_t* codes;
   const std::uint8_t* scales;
-  const std::uint8_t* minima;
 };
 
 // Of the group's scales, those of vector kVector of the block.
@@ -25,11 +24,11 @@ template <class V, WeightType kType, int kVector>
 struct GroupScales {
   static constexpr Format kFormat = format_of(kType);
   // float16 or powers of two, one a group.
-  static constexpr bool kIsWhole = !has_records(kType);
+  static constexpr bool kIsWhole = record_groups(kType) == 1;
   // Whole numbers of a record that multiply integer totals.
-  static constexpr bool kIsInTotal = has_records(kType) && kFormat.max_code < 255;
+  static constexpr bool kIsInTotal = !kIsWhole && kFormat.max_code < 255;
   // Whole numbers of a record that multiply floats: totals of 8-bit codes.
-  static constexpr bool kIsFloat = has_records(kType) && !kIsInTotal && kFormat.fine_scales > 0;
+  static constexpr bool kIsFloat = !kIsWhole && !kIsInTotal && kFormat.fine_scales > 0;
   static constexpr int kFirst = V::kLanes * kVector;
 
   typename V::Float scale;
@@ -38,7 +37,7 @@ struct GroupScales {
   explicit GroupScales(const GroupPlace& place) {
     if constexpr (kIsWhole) {
       scale = V::template load_scale<kFormat.scale_bytes>(place.scales + kFormat.scale_bytes * kFirst);
-      if constexpr (kFormat.has_minimum) minimum = V::template load_scale<2>(place.minima + 2 * kFirst);
+      if constexpr (kFormat.has_minimum) minimum = V::template load_scale<2>(place.scales + 2 * (kBlockRows + kFirst));
     } else if constexpr (kIsFloat) {
       scale = V::to_float(V::load_signed(place.scales + kFirst));
     }

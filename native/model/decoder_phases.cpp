@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kPrefetchBytes = 4 << 10;  // of a product's first weights
+constexpr std::size_t kPrefetchBytes = 1 << 10;  // of each of a product's first blocks
 constexpr int kGateColumns = 256;                // columns of a tile; whole groups
 
 // How many of the `group` query heads that share keys a task takes. More share their reading, fewer keep more threads
@@ -83,23 +83,29 @@ void Decoder::add_and_normalize(std::size_t row, const Residual& residual, const
 
 void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, const Parts& parts, float* out,
                        int stride) {
-  const Tiling tiling(parts);
+  const Tiling tiling(parts, config_.num_threads);
   team.for_each(tiling.num_tiles(), [&](int tile) {
-    const auto [part, first, last] = tiling.at(tile);
-    const Product product{part->matrix->view(), inputs,
-                          num_rows,             part->matrix->rows(),
-                          out + part->offset,   static_cast<std::size_t>(stride)};
-    kernels_.multiply(product, first, last);
+    tiling.for_each_part(tile, [&](const Part& part, int first, int last) {
+      kernels_.multiply({part.matrix->view(), inputs, num_rows, part.matrix->rows(), out + part.offset,
+                         static_cast<std::size_t>(stride)},
+                        first, last);
+    });
   });
 }
 
 void Decoder::prefetch(const Team& team, const Parts& parts) const {
-  const Tiling tiling(parts);
-  const auto [part, first, last] = tiling.at(team.first_tile(tiling.num_tiles()));
-  const MatrixView& weights = part->matrix->view();
-  const std::size_t size = std::min(kPrefetchBytes, (last - first) * weights.block_bytes);
-  const std::uint8_t* data = weights.data + first * weights.block_bytes;
-  for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
+  const Tiling tiling(parts, config_.num_threads);
+  bool is_first = true;
+  tiling.for_each_part(team.first_tile(tiling.num_tiles()), [&](const Part& part, int first, int last) {
+    if (!is_first) return;
+    is_first = false;
+    const MatrixView& weights = part.matrix->view();
+    const std::size_t size = std::min(kPrefetchBytes, weights.block_bytes);
+    for (int block = first; block < std::min(last, first + kTileBlocks); ++block) {
+      const std::uint8_t* data = weights.data + block * weights.block_bytes;
+      for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
+    }
+  });
 }
 
 Parts Decoder::qkv_parts(const LayerWeights& layer) const {

@@ -43,30 +43,23 @@ void pack_float_row(int value_bytes, const std::uint8_t* source, int row, int co
   }
 }
 
-// One unit of the file: a group, or the groups of a record.
-void pack_unit(const MatrixView& view, const std::uint8_t* source, int row, int unit, std::uint8_t* block) {
-  const Format f = format_of(view.type);
-  const std::size_t group_bytes = group_code_bytes(f);
-  std::uint8_t* codes = block + code_offset(view) + unit * group_bytes;
-  if (has_records(view.type)) {
-    std::uint8_t* record = block + static_cast<std::size_t>(unit) * record_bytes(f);
-    pack_record_scales(view.type, source, row, record);
-    codes = record + record_code_offset(f);
-  } else {
-    pack_group_scales(view, source, row, unit, block);
-  }
-  for (int group = 0; group < f.columns / kGroup; ++group) {
+// One unit of the file: a record's row.
+void pack_record(WeightType type, const std::uint8_t* source, int row, std::uint8_t* record) {
+  const Format f = format_of(type);
+  pack_scales(type, source, row, record);
+  std::uint8_t* codes = record + record_code_offset(f);
+  for (int group = 0; group < record_groups(type); ++group, codes += group_code_bytes(f)) {
     std::uint8_t bytes[kGroup];
-    read_codes(view.type, source, group, bytes);
-    pack_codes(f.code_bits, bytes, row, codes + group * group_bytes);
+    read_codes(type, source, group, bytes);
+    pack_codes(f.code_bits, bytes, row, codes);
   }
 }
 
 void pack_row(const MatrixView& view, const std::uint8_t* source, int row, std::uint8_t* out) {
   const Format f = format_of(view.type);
   if (!is_quantized(view.type)) return pack_float_row(f.file_bytes, source, row, view.columns, out);
-  for (int unit = 0; unit < view.columns / f.columns; ++unit, source += f.file_bytes) {
-    pack_unit(view, source, row, unit, out);
+  for (int k = 0; k < view.columns; k += f.columns, source += f.file_bytes, out += record_bytes(f)) {
+    pack_record(view.type, source, row, out);
   }
 }
 

@@ -13,8 +13,8 @@ struct Record {
   void copy_scale(const std::uint8_t* d) const {
     std::memcpy(out + format.scale_bytes * row, d, format.scale_bytes);
   }
-  void copy_minimum(const std::uint8_t* dmin) const {
-    std::memcpy(out + kBlockRows * format.scale_bytes + 2 * row, dmin, 2);
+  void copy_minimum(const std::uint8_t* m) const {
+    std::memcpy(out + kBlockRows * format.scale_bytes + format.scale_bytes * row, m, format.scale_bytes);
   }
   // Scale of group `index`, or of half-group `index`.
   std::uint8_t& scale(int index) const { return out[fine_scale_offset(format) + index * kBlockRows + row]; }
@@ -70,14 +70,7 @@ void pack_iq4(const Record& r, const std::uint8_t* source) {
 
 }  // namespace
 
-void pack_group_scales(const MatrixView& view, const std::uint8_t* source, int row, int group, std::uint8_t* block) {
-  const Format f = format_of(view.type);
-  const std::size_t at = (static_cast<std::size_t>(group) * kBlockRows + row) * f.scale_bytes;
-  std::memcpy(block + at, source, f.scale_bytes);
-  if (f.has_minimum) std::memcpy(block + minimum_offset(view) + at, source + f.scale_bytes, f.scale_bytes);
-}
-
-void pack_record_scales(WeightType type, const std::uint8_t* source, int row, std::uint8_t* record) {
+void pack_scales(WeightType type, const std::uint8_t* source, int row, std::uint8_t* record) {
   const Record r{format_of(type), record, row};
   switch (type) {
     case WeightType::kQ2_K:
@@ -86,12 +79,14 @@ void pack_record_scales(WeightType type, const std::uint8_t* source, int row, st
       return pack_q3(r, source);
     case WeightType::kQ6_K:
       return pack_q6(r, source);
-    case WeightType::kQ8_K:
-      return r.copy_scale(source);
     case WeightType::kIQ4_XS:
       return pack_iq4(r, source);
-    default:
+    case WeightType::kQ4_K:
+    case WeightType::kQ5_K:
       return pack_q45(r, source);
+    default:  // d, m where there is one, then codes
+      r.copy_scale(source);
+      if (r.format.has_minimum) r.copy_minimum(source + r.format.scale_bytes);
   }
 }
 

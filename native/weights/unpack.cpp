@@ -78,45 +78,36 @@ struct Scale {
   float minimum;
 };
 
-Scale read_group_scale(const MatrixView& view, const std::uint8_t* block, int group, int row) {
-  const std::size_t at = static_cast<std::size_t>(group) * kBlockRows + row;
-  if (view.type == WeightType::kMXFP4) return {half_power(block[at]), 0.0f};
-  const bool has_minimum = format_of(view.type).has_minimum;
-  return {read_half(block + 2 * at), has_minimum ? read_half(block + minimum_offset(view) + 2 * at) : 0.0f};
+// d or m of one row, of which `bytes` each.
+float read_scale(const std::uint8_t* scales, int bytes, int row) {
+  if (bytes == 4) return read_float(scales + 4 * row);
+  return bytes == 2 ? read_half(scales + 2 * row) : half_power(scales[row]);
 }
 
-Scale read_record_scale(WeightType type, const std::uint8_t* record, int group, int row, int half) {
+// Of half `half` of group `group` of a record.
+Scale read_scales(WeightType type, const std::uint8_t* record, int group, int row, int half) {
   const Format f = format_of(type);
-  if (type == WeightType::kQ8_K) return {read_float(record + 4 * row), 0.0f};
-  const float d = read_half(record + 2 * row);
-  const float dmin = f.has_minimum ? read_half(record + kBlockRows * f.scale_bytes + 2 * row) : 0.0f;
+  const float d = read_scale(record, f.scale_bytes, row);
+  const float m = f.has_minimum ? read_scale(record + kBlockRows * f.scale_bytes, f.scale_bytes, row) : 0.0f;
+  if (f.fine_scales == 0) return {d, m};
   const int index = has_half_scales(type) ? 2 * group + half : group;
   const std::uint8_t scale = record[fine_scale_offset(f) + index * kBlockRows + row];
-  if (type == WeightType::kQ2_K) return {d * static_cast<float>(scale & 15), -dmin * static_cast<float>(scale >> 4)};
+  if (type == WeightType::kQ2_K) return {d * static_cast<float>(scale & 15), -m * static_cast<float>(scale >> 4)};
   if (!f.has_minima) return {d * static_cast<float>(static_cast<std::int8_t>(scale)), 0.0f};
   const std::uint8_t minimum = record[fine_minimum_offset(f) + index * kBlockRows + row];
-  return {d * static_cast<float>(scale), -dmin * static_cast<float>(minimum)};
+  return {d * static_cast<float>(scale), -m * static_cast<float>(minimum)};
 }
 
 // One group of one row: 32 values.
-void unpack_group(const MatrixView& view, const std::uint8_t* block, int row, int group, float* out) {
-  const Format f = format_of(view.type);
-  const std::size_t code_bytes = group_code_bytes(f);
-  const std::uint8_t* codes = block + code_offset(view) + group * code_bytes;
-  Scale scales[2];
-  if (has_records(view.type)) {
-    const std::uint8_t* record = block + static_cast<std::size_t>(group / kRecordGroups) * record_bytes(f);
-    const int index = group % kRecordGroups;
-    for (int half = 0; half < 2; ++half) scales[half] = read_record_scale(view.type, record, index, row, half);
-    codes = record + record_code_offset(f) + index * code_bytes;
-  } else {
-    scales[0] = scales[1] = read_group_scale(view, block, group, row);
-  }
-  std::uint8_t bytes[kGroup];
-  read_packed_codes(view.type, codes, row, bytes);
-  for (int c = 0; c < kGroup; ++c) {
-    const Scale& s = scales[c / (kGroup / 2)];
-    out[c] = s.scale * static_cast<float>(bytes[c] - f.zero_code) + s.minimum;
+void unpack_group(WeightType type, const std::uint8_t* record, int row, int group, float* out) {
+  const Format f = format_of(type);
+  std::uint8_t codes[kGroup];
+  read_packed_codes(type, record + record_code_offset(f) + group * group_code_bytes(f), row, codes);
+  for (int half = 0; half < 2; ++half) {
+    const Scale s = read_scales(type, record, group, row, half);
+    for (int c = half * kGroup / 2; c < (half + 1) * kGroup / 2; ++c) {
+      out[c] = s.scale * static_cast<float>(codes[c] - f.zero_code) + s.minimum;
+    }
   }
 }
 
@@ -125,11 +116,16 @@ void unpack_group(const MatrixView& view, const std::uint8_t* block, int row, in
 void unpack_row(const MatrixView& view, int row, float* out) {
   const std::uint8_t* block = view.data + row / kBlockRows * view.block_bytes;
   const int r = row % kBlockRows;
+  const Format f = format_of(view.type);
   if (is_quantized(view.type)) {
-    for (int group = 0; group < num_groups(view); ++group) unpack_group(view, block, r, group, out + kGroup * group);
+    for (int k = 0; k < view.columns; k += f.columns, block += record_bytes(f)) {
+      for (int group = 0; group < record_groups(view.type); ++group) {
+        unpack_group(view.type, block, r, group, out + k + kGroup * group);
+      }
+    }
     return;
   }
-  const std::size_t value_bytes = format_of(view.type).file_bytes;
+  const std::size_t value_bytes = f.file_bytes;
   for (int k = 0; k < view.columns; ++k) {
     out[k] = read_value(view.type, block + (static_cast<std::size_t>(k) * kBlockRows + r) * value_bytes);
   }

@@ -5,14 +5,11 @@
 // 4-byte words of 16 rows lie side by side, byte i of word w of row r at 64 w + 4 r + i. So 8, 4 or 16 lanes of a
 // register are as many rows, and nothing depends on which group of its block it is.
 //
-// Types whose groups have scales of their own put all scales of a block first: what a block needs at once is then what
-// has been prefetched behind the block before it.
+// A block is a sequence of *records*, each of what shares a scale in the file: one group, or for the K types the 8
+// groups of 256 columns. So it is read as one stream. A record is
 //
-//   d [groups][16] (float16; MXFP4: exponent bytes), for Q4_1 and Q5_1 m [groups][16] float16, codes [groups]
-//
-// Types that share scales in *records* of 256 columns lie record after record:
-//
-//   d [16] (float16; Q8_K: float32), for Q2_K, Q4_K, Q5_K dmin [16] float16, scales, for Q4_K and Q5_K minima, codes
+//   d [16] (float16; MXFP4: exponent bytes; Q8_K: float32), for types with a minimum m or dmin [16] float16,
+//   scales within the record and their minima, where the type has them, codes [groups]
 //
 // where scales are bytes [8 groups][16 rows], for Q2_K, Q3_K, Q6_K one for each half of a group, [8 groups][2][16].
 // Float types are values [columns][16]. The numbers are exactly the file's.
@@ -47,7 +44,7 @@ enum class WeightType : int {  // numbered as in GGUF
 
 inline constexpr int kBlockRows = 16;
 inline constexpr int kGroup = 32;
-inline constexpr int kRecordGroups = 8;  // of the types with records
+inline constexpr int kRecordGroups = 8;  // of the K types
 
 // What one type's file and packed blocks hold, for one output row.
 struct Format {
@@ -103,20 +100,20 @@ static constexpr Format format_of(WeightType type) {
 
 static constexpr bool is_known(WeightType type) { return format_of(type).columns != 0; }
 static constexpr bool is_quantized(WeightType type) { return format_of(type).columns > 1; }
-static constexpr bool has_records(WeightType type) { return format_of(type).columns > kGroup; }
+static constexpr int record_groups(WeightType type) { return format_of(type).columns / kGroup; }
 static constexpr bool has_half_scales(WeightType type) { return format_of(type).fine_scales == 2 * kRecordGroups; }
 
 // Bytes of the codes of one group of a block.
 static constexpr int group_code_bytes(const Format& f) { return kBlockRows * kGroup / 8 * f.code_bits; }
 
-// Where the parts of a record begin. Codes begin on 32 bytes: no load of theirs straddles two cache lines.
+// Where the parts of a record begin.
 static constexpr int fine_scale_offset(const Format& f) { return kBlockRows * f.scale_bytes * (f.has_minimum ? 2 : 1); }
 static constexpr int fine_minimum_offset(const Format& f) { return fine_scale_offset(f) + kBlockRows * f.fine_scales; }
 static constexpr int record_code_offset(const Format& f) {
   return fine_minimum_offset(f) + (f.has_minima ? kBlockRows * f.fine_scales : 0);
 }
 static constexpr int record_bytes(const Format& f) {
-  return record_code_offset(f) + kRecordGroups * group_code_bytes(f);
+  return record_code_offset(f) + f.columns / kGroup * group_code_bytes(f);
 }
 
 // What a kernel sees of a matrix.
@@ -129,14 +126,5 @@ struct MatrixView {
 };
 
 static inline int num_groups(const MatrixView& m) { return m.columns / kGroup; }
-
-// Where the minima and the codes begin within a block whose type has no records; the scales begin at 0.
-static inline std::size_t minimum_offset(const MatrixView& m) {
-  return static_cast<std::size_t>(kBlockRows * format_of(m.type).scale_bytes) * num_groups(m);
-}
-static inline std::size_t code_offset(const MatrixView& m) {
-  const std::size_t scales = minimum_offset(m) * (format_of(m.type).has_minimum ? 2 : 1);
-  return (scales + 63) / 64 * 64;  // codes begin on a cache line
-}
 
 }  // namespace paceline
