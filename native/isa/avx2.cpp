@@ -9,11 +9,8 @@ namespace avx2 {
 namespace {
 
 struct Isa {
-  static constexpr bool kHasTiles = true;  // sums of several rows and blocks fit the registers
-
   using F8 = __m256;
   using I8 = __m256i;
-  using Codes = __m256i[8];  // register j: columns 4 j to 4 j + 3 of each of the 8 rows
 
   static F8 splat(float x) { return _mm256_set1_ps(x); }
   static I8 splat(std::int32_t x) { return _mm256_set1_epi32(x); }
@@ -60,7 +57,7 @@ struct Isa {
     return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
   }
 
-  static void quantize_group(const float* x, std::int8_t* codes, float* scale, std::int16_t* half_sums) {
+  static void quantize_group(const float* x, std::int8_t* codes, float* scale, std::int16_t (*pair_sums)[2]) {
     const __m256 magnitude_mask = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
     const __m256 limit = _mm256_set1_ps(3.4028234663852886e38f);
     __m256 v[4];
@@ -77,14 +74,15 @@ struct Isa {
     const bool is_zero = !is_finite || top < 1e-30f;
     *scale = is_finite ? (is_zero ? 0.0f : top / 127.0f) : __builtin_nanf("");
     if (is_zero) {
-      half_sums[0] = half_sums[1] = 0;
+      __builtin_memset(pair_sums, 0, 8);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes), _mm256_setzero_si256());
       return;
     }
     const __m256 inverse = splat(127.0f / top);
     __m256i q[4];
     for (int i = 0; i < 4; ++i) q[i] = _mm256_cvtps_epi32(mul(v[i], inverse));
-    for (int i = 0; i < 2; ++i) half_sums[i] = static_cast<std::int16_t>(sum_of(add(q[2 * i], q[2 * i + 1])));
+    const __m128i sums = _mm_hadd_epi32(halved(add(q[0], q[1])), halved(add(q[2], q[3])));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(pair_sums), _mm_packs_epi32(sums, sums));
     // Packing works within 128-bit halves; the permutation puts the 4-byte pieces back in order.
     const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -104,93 +102,85 @@ struct Isa {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(high), highs);
   }
 
-  static void load_nibbles(const std::uint8_t* bytes, Codes& out) {
-    const __m256i low = _mm256_set1_epi8(15);
-    for (int j = 0; j < 4; ++j) {
-      const __m256i both = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes + 32 * j));
-      out[j] = _mm256_and_si256(both, low);
-      out[4 + j] = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
-    }
-  }
-  static void load_bytes(const std::uint8_t* bytes, Codes& out) {
-    for (int j = 0; j < 8; ++j) out[j] = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes + 32 * j));
-  }
-  // Of every byte of 8 registers, the bits kMask above kShift.
+  // What products are computed with: vectors of 8 outputs.
+  static constexpr int kLanes = 8;
+  static constexpr int kLargestSum = 32767;
+  // Rows of a tile that is alone, and of several: what the registers, or nearly, hold.
+  static constexpr TileSizes kTiles = {5, 4};
+  static constexpr TileSizes kSplitTiles = {3, 2};
+  static constexpr int kStripVectors = 8;  // accumulators of blocks side by side
+  using Float = F8;
+  using Int = I8;
+  using Codes = __m256i;   // 4 columns of each output
+  using Four = __m256i;    // 4 inputs, for each output
+  using Sums = __m256i;    // 16 bits, two an output
+  using Scales = __m256i;  // 16 bits, each output's twice
+
+  static Codes load_codes(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  // Shifts are of 16 bits: what comes from the neighbouring byte is masked away.
   template <int kMask, int kShift>
-  static void load_fields(const std::uint8_t* words, Codes& out) {
-    for (int j = 0; j < 8; ++j) out[j] = field<kMask, kShift, 0>(words + 32 * j);
+  static Codes field(Codes w) {
+    if constexpr (kShift > 0) w = _mm256_srli_epi16(w, kShift);
+    return _mm256_and_si256(w, _mm256_set1_epi8(kMask));
   }
-  // The same, put in `out` from bit kLeft on.
-  template <int kMask, int kShift, int kLeft>
-  static void add_fields(const std::uint8_t* words, Codes& out) {
-    for (int j = 0; j < 8; ++j) out[j] = _mm256_or_si256(out[j], field<kMask, kShift, kLeft>(words + 32 * j));
-  }
-  // Bit j of every byte becomes bit 4 in register j.
-  static void add_bit_of_register(const std::uint8_t* bytes, Codes& out) {
-    const __m256i bits = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
-    const __m256i mask = _mm256_set1_epi8(16);
-#pragma GCC unroll 8
-    for (int j = 0; j < 8; ++j) {
-      const __m256i moved = j < 4 ? _mm256_slli_epi16(bits, 4 - j) : _mm256_srli_epi16(bits, j - 4);
-      out[j] = _mm256_or_si256(out[j], _mm256_and_si256(moved, mask));
-    }
-  }
+  static Codes either(Codes a, Codes b) { return _mm256_or_si256(a, b); }
   // Replaces 4-bit codes by what a table of 16 has for them.
-  static void look_up(const std::uint8_t* table, Codes& out) {
-    const __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
-    for (int j = 0; j < 8; ++j) out[j] = _mm256_shuffle_epi8(both, out[j]);
-  }
+  static Codes look_up(const std::uint8_t* table, Codes codes) { return _mm256_shuffle_epi8(load_twice(table), codes); }
 
-  static I8 load_unsigned(const std::uint8_t* p) { return _mm256_cvtepu8_epi32(load_eight(p)); }
-  static I8 load_signed(const std::uint8_t* p) { return _mm256_cvtepi8_epi32(load_eight(p)); }
-  // 2^(e - 128); the two smallest are subnormal.
-  static F8 load_half_powers(const std::uint8_t* p) {
-    const __m256i e = load_unsigned(p);
-    const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
-    const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
-    return _mm256_castsi256_ps(_mm256_blendv_epi8(subnormal, normal, _mm256_cmpgt_epi32(e, _mm256_set1_epi32(1))));
-  }
-
-  // Sixteen 16-bit values, two a row.
-  using Pairs = __m256i;
-  static Pairs load_signed_pairs(const std::uint8_t* p) { return _mm256_cvtepi8_epi16(load_sixteen(p)); }
-  static Pairs load_low_nibble_pairs(const std::uint8_t* p) {
-    return _mm256_cvtepu8_epi16(_mm_and_si128(load_sixteen(p), _mm_set1_epi8(15)));
-  }
-  static Pairs load_high_nibble_pairs(const std::uint8_t* p) {
-    return _mm256_cvtepu8_epi16(_mm_and_si128(_mm_srli_epi16(load_sixteen(p), 4), _mm_set1_epi8(15)));
-  }
-  template <int kFactor>
-  static Pairs scale_pairs(Pairs a) {
-    return _mm256_mullo_epi16(a, _mm256_set1_epi16(kFactor));
-  }
-  // Both values of every row's pair are the first one, then the second one.
-  static void split_pairs(Pairs a, Pairs* out) {
-    out[0] = _mm256_blend_epi16(a, _mm256_slli_epi32(a, 16), 0xaa);
-    out[1] = _mm256_blend_epi16(_mm256_srli_epi32(a, 16), a, 0xaa);
-  }
-  static Pairs splat_pair(const std::int16_t* p) {
-    std::int32_t both;
-    __builtin_memcpy(&both, p, 4);
-    return _mm256_set1_epi32(both);
-  }
-  static I8 dot_pairs(Pairs a, Pairs b) { return _mm256_madd_epi16(a, b); }
-
-  static __m256i broadcast_four(const std::int8_t* x) {
+  static Four broadcast_four(const std::int8_t* x) {
     return _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(x)));
   }
+  static Sums multiply(Codes codes, Four four) { return _mm256_maddubs_epi16(codes, four); }
   // The empty statement keeps the compiler from turning the chain of additions into a tree, whose intermediate results
   // would not fit the registers.
-  static void accumulate(Pairs& sums, __m256i codes, __m256i four) {
+  static void accumulate(Sums& sums, Codes codes, Four four) {
     sums = _mm256_add_epi16(sums, multiply(codes, four));
     asm("" : "+x"(sums));
   }
-  static Pairs multiply(__m256i codes, __m256i four) { return _mm256_maddubs_epi16(codes, four); }
-  static I8 widen(Pairs sums) { return dot_pairs(sums, _mm256_set1_epi16(1)); }
+  // Sums that add up to p[0] + p[1], for each output.
+  static Sums sums_of(const std::int16_t* p) {
+    return _mm256_castps_si256(_mm256_broadcast_ss(reinterpret_cast<const float*>(p)));
+  }
+  static Sums add_sums(Sums a, Sums b) { return _mm256_add_epi16(a, b); }
+  template <int kFactor>
+  static Sums times(Sums a) {
+    return _mm256_mullo_epi16(a, _mm256_set1_epi16(kFactor));
+  }
+  static Int widen(Sums sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
+  static Int widen_scaled(Sums sums, Scales scales) { return _mm256_madd_epi16(sums, scales); }
   // Of inputs in two parts: 16 * high + low.
-  static I8 widen16(Pairs high, Pairs low) { return add(dot_pairs(high, _mm256_set1_epi16(16)), widen(low)); }
+  static Int widen16(Sums high, Sums low) {
+    return add(_mm256_madd_epi16(high, _mm256_set1_epi16(16)), widen(low));
+  }
+
+  // Of 16 bytes, those of vector kVector of the outputs.
+  template <int kVector>
+  static Scales load_unsigned_pairs(const std::uint8_t* p) {
+    return unsigned_pairs<kVector>(load_twice(p));
+  }
+  template <int kVector>
+  static Scales load_signed_pairs(const std::uint8_t* p) {
+    return _mm256_srai_epi16(_mm256_slli_epi16(unsigned_pairs<kVector>(load_twice(p)), 8), 8);
+  }
+  template <int kVector>
+  static Scales load_low_nibbles(const std::uint8_t* p) {
+    return unsigned_pairs<kVector>(field<15, 0>(load_twice(p)));
+  }
+  template <int kVector>
+  static Scales load_high_nibbles(const std::uint8_t* p) {
+    return unsigned_pairs<kVector>(field<15, 4>(load_twice(p)));
+  }
+  static Int load_unsigned(const std::uint8_t* p) { return _mm256_cvtepu8_epi32(load_eight(p)); }
+  static Int load_signed(const std::uint8_t* p) { return _mm256_cvtepi8_epi32(load_eight(p)); }
+  // float32, float16 or 2^(e - 128).
+  template <int kBytes>
+  static Float load_scale(const std::uint8_t* p) {
+    if constexpr (kBytes == 4) return load(reinterpret_cast<const float*>(p));
+    if constexpr (kBytes == 2) return load_half(p);
+    return load_half_powers(p);
+  }
+
   static I8 add(I8 a, I8 b) { return _mm256_add_epi32(a, b); }
-  static I8 sub(I8 a, I8 b) { return _mm256_sub_epi32(a, b); }
   static F8 to_float(I8 a) { return _mm256_cvtepi32_ps(a); }
 
   static I8 load_ints(const std::uint8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
@@ -198,21 +188,25 @@ struct Isa {
   static void prefetch(const void* p) { asm volatile("prefetcht0 (%0)" : : "r"(p)); }
 
  private:
-  // One shift serves both directions: what comes from the neighbouring byte is masked away.
-  template <int kMask, int kShift, int kLeft>
-  static __m256i field(const std::uint8_t* bytes) {
-    __m256i v = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes));
-    if constexpr (kLeft > kShift) v = _mm256_slli_epi16(v, kLeft - kShift);
-    if constexpr (kLeft < kShift) v = _mm256_srli_epi16(v, kShift - kLeft);
-    return _mm256_and_si256(v, _mm256_set1_epi8(kMask << kLeft));
+  static __m256i load_twice(const std::uint8_t* p) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  template <int kVector>
+  static __m256i unsigned_pairs(__m256i bytes) {
+    constexpr int k = 8 * kVector;
+    return _mm256_shuffle_epi8(
+        bytes, _mm256_setr_epi8(k, -1, k, -1, k + 1, -1, k + 1, -1, k + 2, -1, k + 2, -1, k + 3, -1, k + 3, -1, k + 4,
+                                -1, k + 4, -1, k + 5, -1, k + 5, -1, k + 6, -1, k + 6, -1, k + 7, -1, k + 7, -1));
+  }
+  // 2^(e - 128); the two smallest are subnormal.
+  static F8 load_half_powers(const std::uint8_t* p) {
+    const __m256i e = load_unsigned(p);
+    const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+    const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(subnormal, normal, _mm256_cmpgt_epi32(e, _mm256_set1_epi32(1))));
   }
   static __m128i load_eight(const std::uint8_t* p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)); }
-  static __m128i load_sixteen(const std::uint8_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
-  static std::int32_t sum_of(__m256i a) {
-    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
-    s = _mm_add_epi32(s, _mm_unpackhi_epi64(s, s));
-    return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 1)));
-  }
+  static __m128i halved(__m256i a) { return _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1)); }
 };
 
 const Kernels kTable = kernels::make_table<Isa>("avx2");

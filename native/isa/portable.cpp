@@ -7,15 +7,12 @@ namespace portable {
 namespace {
 
 struct Isa {
-  static constexpr bool kHasTiles = false;  // a row at a time: small code, quick to build
-
   struct F8 {
     float v[8];
   };
   struct I8 {
     std::int32_t v[8];
   };
-  using Codes = std::uint8_t[8][32];  // entry [j][4 * row + i] belongs to column 4 * j + i
 
   static F8 splat(float x) { return {x, x, x, x, x, x, x, x}; }
   static I8 splat(std::int32_t x) { return {x, x, x, x, x, x, x, x}; }
@@ -91,7 +88,7 @@ struct Isa {
     });
   }
 
-  static void quantize_group(const float* x, std::int8_t* codes, float* scale, std::int16_t* half_sums) {
+  static void quantize_group(const float* x, std::int8_t* codes, float* scale, std::int16_t (*pair_sums)[2]) {
     float largest = 0.0f;
     bool is_finite = true;
     for (int i = 0; i < kGroup; ++i) {
@@ -102,10 +99,11 @@ struct Isa {
     const bool is_zero = !is_finite || largest < 1e-30f;
     const float inverse = is_zero ? 0.0f : 127.0f / largest;
     *scale = is_finite ? (is_zero ? 0.0f : largest / 127.0f) : __builtin_nanf("");
-    half_sums[0] = half_sums[1] = 0;
+    __builtin_memset(pair_sums, 0, 8);
     for (int i = 0; i < kGroup; ++i) {
       codes[i] = is_zero ? std::int8_t{0} : static_cast<std::int8_t>(__builtin_lrintf(x[i] * inverse));
-      half_sums[i / 16] = static_cast<std::int16_t>(half_sums[i / 16] + codes[i]);
+      std::int16_t& sum = pair_sums[i / 16][i % 4 / 2];
+      sum = static_cast<std::int16_t>(sum + codes[i]);
     }
   }
 
@@ -116,125 +114,122 @@ struct Isa {
     }
   }
 
-  static void load_nibbles(const std::uint8_t* bytes, Codes& out) {
-    for (int j = 0; j < 4; ++j) {
-      for (int i = 0; i < 32; ++i) {
-        out[j][i] = bytes[32 * j + i] & 15;
-        out[4 + j][i] = bytes[32 * j + i] >> 4;
-      }
-    }
+  // What products are computed with: vectors of 8 outputs. A row at a time: small code, quick to build.
+  static constexpr int kLanes = 8;
+  static constexpr int kLargestSum = 32767;
+  static constexpr TileSizes kTiles = {1, 1};
+  static constexpr TileSizes kSplitTiles = {1, 1};
+  static constexpr int kStripVectors = 0;
+  using Float = F8;
+  using Int = I8;
+  struct Codes {  // 4 columns of each output
+    std::uint8_t v[32];
+  };
+  using Four = const std::int8_t*;  // 4 inputs
+  struct Sums {                     // two an output
+    std::int32_t v[16];
+  };
+  using Scales = I8;
+
+  static Codes load_codes(const std::uint8_t* p) {
+    Codes out;
+    __builtin_memcpy(out.v, p, sizeof out.v);
+    return out;
   }
-  static void load_bytes(const std::uint8_t* bytes, Codes& out) { __builtin_memcpy(out, bytes, sizeof out); }
+  template <class F>
+  static Codes each_code(F f) {
+    Codes out;
+    for (int i = 0; i < 32; ++i) out.v[i] = static_cast<std::uint8_t>(f(i));
+    return out;
+  }
   template <int kMask, int kShift>
-  static void load_fields(const std::uint8_t* words, Codes& out) {
-    for (int j = 0; j < 8; ++j) {
-      for (int i = 0; i < 32; ++i) out[j][i] = words[32 * j + i] >> kShift & kMask;
-    }
+  static Codes field(const Codes& w) {
+    return each_code([&](int i) { return w.v[i] >> kShift & kMask; });
   }
-  template <int kMask, int kShift, int kLeft>
-  static void add_fields(const std::uint8_t* words, Codes& out) {
-    for (int j = 0; j < 8; ++j) {
-      for (int i = 0; i < 32; ++i) {
-        out[j][i] = static_cast<std::uint8_t>(out[j][i] | (words[32 * j + i] >> kShift & kMask) << kLeft);
-      }
-    }
+  static Codes either(const Codes& a, const Codes& b) {
+    return each_code([&](int i) { return a.v[i] | b.v[i]; });
   }
-  // Bit j of every byte becomes bit 4 in register j.
-  static void add_bit_of_register(const std::uint8_t* bytes, Codes& out) {
-    for (int j = 0; j < 8; ++j) {
-      for (int i = 0; i < 32; ++i) out[j][i] = static_cast<std::uint8_t>(out[j][i] | (bytes[i] >> j & 1) << 4);
-    }
-  }
-  static void look_up(const std::uint8_t* table, Codes& out) {
-    for (auto& codes : out) {
-      for (auto& code : codes) code = table[code];
-    }
+  static Codes look_up(const std::uint8_t* table, const Codes& codes) {
+    return each_code([&](int i) { return table[codes.v[i]]; });
   }
 
-  static I8 load_unsigned(const std::uint8_t* p) {
-    I8 out;
-    for (int i = 0; i < 8; ++i) out.v[i] = p[i];
+  template <class F>
+  static Sums each_sum(F f) {
+    Sums out;
+    for (int i = 0; i < 16; ++i) out.v[i] = f(i);
     return out;
   }
-  static I8 load_signed(const std::uint8_t* p) {
-    I8 out;
-    for (int i = 0; i < 8; ++i) out.v[i] = static_cast<std::int8_t>(p[i]);
-    return out;
+  static Four broadcast_four(const std::int8_t* x) { return x; }
+  static Sums multiply(const Codes& w, Four x) {
+    return each_sum([&](int i) { return w.v[2 * i] * x[2 * (i % 2)] + w.v[2 * i + 1] * x[2 * (i % 2) + 1]; });
   }
-  // 2^(e - 128); the two smallest are subnormal.
-  static F8 load_half_powers(const std::uint8_t* p) {
+  static void accumulate(Sums& sums, const Codes& codes, Four four) { sums = add_sums(sums, multiply(codes, four)); }
+  // Sums that add up to p[0] + p[1], for each output.
+  static Sums sums_of(const std::int16_t* p) {
+    return each_sum([&](int i) { return p[i % 2]; });
+  }
+  static Sums add_sums(const Sums& a, const Sums& b) {
+    return each_sum([&](int i) { return a.v[i] + b.v[i]; });
+  }
+  template <int kFactor>
+  static Sums times(const Sums& a) {
+    return each_sum([&](int i) { return a.v[i] * kFactor; });
+  }
+  static Int widen(const Sums& sums) {
+    return each_int([&](int i) { return sums.v[2 * i] + sums.v[2 * i + 1]; });
+  }
+  static Int widen_scaled(const Sums& sums, const Scales& scales) {
+    return each_int([&](int i) { return (sums.v[2 * i] + sums.v[2 * i + 1]) * scales.v[i]; });
+  }
+  // Of inputs in two parts: 16 * high + low.
+  static Int widen16(const Sums& high, const Sums& low) { return add(widen(times<16>(high)), widen(low)); }
+
+  // Of 16 bytes, those of vector kVector of the outputs.
+  template <int kVector>
+  static Scales load_unsigned_pairs(const std::uint8_t* p) {
+    return load_unsigned(p + 8 * kVector);
+  }
+  template <int kVector>
+  static Scales load_signed_pairs(const std::uint8_t* p) {
+    return load_signed(p + 8 * kVector);
+  }
+  template <int kVector>
+  static Scales load_low_nibbles(const std::uint8_t* p) {
+    return each_int([&](int i) { return p[8 * kVector + i] & 15; });
+  }
+  template <int kVector>
+  static Scales load_high_nibbles(const std::uint8_t* p) {
+    return each_int([&](int i) { return p[8 * kVector + i] >> 4; });
+  }
+  static Int load_unsigned(const std::uint8_t* p) {
+    return each_int([&](int i) { return p[i]; });
+  }
+  static Int load_signed(const std::uint8_t* p) {
+    return each_int([&](int i) { return static_cast<std::int8_t>(p[i]); });
+  }
+  // float32, float16 or 2^(e - 128), of which the two smallest are subnormal.
+  template <int kBytes>
+  static Float load_scale(const std::uint8_t* p) {
+    if constexpr (kBytes == 2) return load_half(p);
+    if constexpr (kBytes == 4) {
+      F8 out;
+      __builtin_memcpy(out.v, p, sizeof out.v);
+      return out;
+    }
     return each([&](int i) {
       const std::uint32_t e = p[i];
       return __builtin_bit_cast(float, e < 2 ? 0x00200000u << e : (e - 1) << 23);
     });
   }
 
-  // Sixteen 16-bit values, two a row.
-  struct Pairs {
-    std::int32_t v[16];
-  };
   template <class F>
-  static Pairs each_of_pairs(F f) {
-    Pairs out;
-    for (int i = 0; i < 16; ++i) out.v[i] = f(i);
-    return out;
-  }
-  static Pairs load_signed_pairs(const std::uint8_t* p) {
-    return each_of_pairs([&](int i) { return static_cast<std::int8_t>(p[i]); });
-  }
-  static Pairs load_low_nibble_pairs(const std::uint8_t* p) {
-    return each_of_pairs([&](int i) { return p[i] & 15; });
-  }
-  static Pairs load_high_nibble_pairs(const std::uint8_t* p) {
-    return each_of_pairs([&](int i) { return p[i] >> 4; });
-  }
-  template <int kFactor>
-  static Pairs scale_pairs(const Pairs& a) {
-    return each_of_pairs([&](int i) { return a.v[i] * kFactor; });
-  }
-  // Both values of every row's pair are the first one, then the second one.
-  static void split_pairs(const Pairs& a, Pairs* out) {
-    for (int half = 0; half < 2; ++half) out[half] = each_of_pairs([&](int i) { return a.v[i / 2 * 2 + half]; });
-  }
-  static Pairs splat_pair(const std::int16_t* p) {
-    return each_of_pairs([&](int i) { return p[i % 2]; });
-  }
-  static I8 dot_pairs(const Pairs& a, const Pairs& b) {
+  static I8 each_int(F f) {
     I8 out;
-    for (int i = 0; i < 8; ++i) out.v[i] = a.v[2 * i] * b.v[2 * i] + a.v[2 * i + 1] * b.v[2 * i + 1];
-    return out;
-  }
-
-  static const std::int8_t* broadcast_four(const std::int8_t* x) { return x; }
-  static Pairs multiply(const std::uint8_t* codes, const std::int8_t* four) {
-    return each_of_pairs(
-        [&](int i) { return codes[2 * i] * four[2 * (i % 2)] + codes[2 * i + 1] * four[2 * (i % 2) + 1]; });
-  }
-  static void accumulate(Pairs& sums, const std::uint8_t* codes, const std::int8_t* four) {
-    const Pairs products = multiply(codes, four);
-    for (int i = 0; i < 16; ++i) sums.v[i] += products.v[i];
-  }
-  static I8 widen(const Pairs& sums) {
-    I8 out;
-    for (int i = 0; i < 8; ++i) out.v[i] = sums.v[2 * i] + sums.v[2 * i + 1];
-    return out;
-  }
-  // Of inputs in two parts: 16 * high + low.
-  static I8 widen16(const Pairs& high, const Pairs& low) {
-    const I8 h = widen(high);
-    I8 out = widen(low);
-    for (int i = 0; i < 8; ++i) out.v[i] += 16 * h.v[i];
+    for (int i = 0; i < 8; ++i) out.v[i] = f(i);
     return out;
   }
   static I8 add(const I8& a, const I8& b) {
-    I8 out;
-    for (int i = 0; i < 8; ++i) out.v[i] = a.v[i] + b.v[i];
-    return out;
-  }
-  static I8 sub(const I8& a, const I8& b) {
-    I8 out;
-    for (int i = 0; i < 8; ++i) out.v[i] = a.v[i] - b.v[i];
-    return out;
+    return each_int([&](int i) { return a.v[i] + b.v[i]; });
   }
   static F8 to_float(const I8& a) {
     return each([&](int i) { return static_cast<float>(a.v[i]); });

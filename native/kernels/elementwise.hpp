@@ -96,12 +96,12 @@ void quantize(const Activations& x, int row, int first, int last) {
     const std::size_t index = group_index(x, row, k / kGroup);
     QuantizedGroup& group = x.quantized[index];
     SplitGroup& split = x.split[index];
-    Isa::quantize_group(values + k, group.codes, &group.scale, group.half_sums);
-    group.sum = group.half_sums[0] + group.half_sums[1];
-    group.scaled_sum = group.scale * static_cast<float>(group.sum);
+    Isa::quantize_group(values + k, group.codes, &group.scale, group.pair_sums);
+    const int sum = group.pair_sums[0][0] + group.pair_sums[0][1] + group.pair_sums[1][0] + group.pair_sums[1][1];
+    group.scaled_sum = group.scale * static_cast<float>(sum);
     Isa::split_codes(group.codes, split.high, split.low);
     split.scale = group.scale;
-    split.sum = group.sum;
+    split.sum = sum;
   }
 }
 

@@ -20,9 +20,8 @@ inline constexpr int kPageSize = 16;  // slots in a page; also the positions tha
 struct QuantizedGroup {
   std::int8_t codes[kGroup];
   float scale;
-  float scaled_sum;           // scale * sum
-  std::int32_t sum;           // of the codes
-  std::int16_t half_sums[2];  // of codes 0 to 15 and 16 to 31
+  float scaled_sum;              // scale * sum of the codes
+  std::int16_t pair_sums[2][2];  // of codes 4 j and 4 j + 1, and of 4 j + 2 and 4 j + 3; of each half of the group
 };
 
 // The same codes in two parts, for 8-bit weights: code = 16 * high + low with high in [-8, 8] and low in [-8, 7], whose
@@ -31,7 +30,7 @@ struct SplitGroup {
   std::int8_t high[kGroup];
   std::int8_t low[kGroup];
   float scale;
-  std::int32_t sum;
+  std::int32_t sum;  // of the codes
 };
 
 // Rows of inputs of a product, in float32 and quantised. Quantised rows come in panels of kMaxRows, group by group, so
@@ -48,10 +47,17 @@ static inline std::size_t group_index(const Activations& x, std::size_t row, std
   return (row / kMaxRows * (x.columns / kGroup) + group) * kMaxRows + row % kMaxRows;
 }
 
+// How many rows of inputs meet a group at a time at most: all of a pass, or one of several tiles of it.
+struct TileSizes {
+  int alone;
+  int of_several;
+};
+
 struct Product {
   MatrixView weights;
   Activations inputs;
   int num_rows = 0;
+  int num_outputs = 0;   // of the last block only as many are written as there are
   float* out = nullptr;  // row m, output o at out[m * out_stride + o]
   std::size_t out_stride = 0;
 };

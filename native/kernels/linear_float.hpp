@@ -2,53 +2,60 @@
 #pragma once
 
 #include "kernels/kernels.hpp"
+#include "kernels/outputs.hpp"
 
 namespace paceline::kernels {
 
-inline constexpr int kFloatRows = 4;  // rows of a pass: 4 accumulators each must stay in registers
+inline constexpr int kFloatRows = 4;  // rows of a pass: their sums must stay in registers
 
-template <class Isa, WeightType kType>
-inline typename Isa::F8 load_weights(const std::uint8_t* block, int column) {
-  if constexpr (kType == WeightType::kF16) return Isa::load_half(block + std::size_t{2} * kBlockRows * column);
-  if constexpr (kType == WeightType::kBF16) return Isa::load_bfloat(block + std::size_t{2} * kBlockRows * column);
-  return Isa::load(reinterpret_cast<const float*>(block) + std::size_t{kBlockRows} * column);
+template <class V, WeightType kType>
+inline typename V::Float load_weights(const std::uint8_t* block, std::size_t index) {
+  if constexpr (kType == WeightType::kF16) return V::load_half(block + 2 * index);
+  if constexpr (kType == WeightType::kBF16) return V::load_bfloat(block + 2 * index);
+  return V::load(reinterpret_cast<const float*>(block) + index);
 }
 
-// Column k is added to partial sum k mod 4, and the four are added pairwise at the end: four independent chains, one
-// fixed order.
-template <class Isa, WeightType kType, int M>
-inline void multiply_float_block(const Product& p, const std::uint8_t* block, int row, float* out) {
-  typename Isa::F8 acc[M][4];
+// Even and odd columns are added apart, and the two sums at the end: independent chains, one fixed order.
+template <class V, WeightType kType, int M>
+inline void multiply_float_block(const Product& p, const std::uint8_t* block, int row, int num_outputs, float* out) {
+  constexpr int B = kVectors<V>;
+  typename V::Float acc[M][B][2];
   const float* x[M];
   for (int m = 0; m < M; ++m) {
     x[m] = p.inputs.values + static_cast<std::size_t>(row + m) * p.inputs.columns;
-    for (auto& part : acc[m]) part = Isa::zero();
+    for (auto& vector : acc[m]) vector[0] = vector[1] = V::zero();
   }
   for (int k = 0; k < p.weights.columns; ++k) {
-    const auto w = load_weights<Isa, kType>(block, k);
-    for (int m = 0; m < M; ++m) acc[m][k & 3] = Isa::fma(w, Isa::splat(x[m][k]), acc[m][k & 3]);
+    for (int b = 0; b < B; ++b) {
+      const auto w = load_weights<V, kType>(block, static_cast<std::size_t>(kBlockRows) * k + V::kLanes * b);
+      for (int m = 0; m < M; ++m) acc[m][b][k & 1] = V::fma(w, V::splat(x[m][k]), acc[m][b][k & 1]);
+    }
   }
   for (int m = 0; m < M; ++m) {
-    Isa::store(out + m * p.out_stride, Isa::add(Isa::add(acc[m][0], acc[m][1]), Isa::add(acc[m][2], acc[m][3])));
+    typename V::Float sums[B];
+    for (int b = 0; b < B; ++b) sums[b] = V::add(acc[m][b][0], acc[m][b][1]);
+    store_outputs<V>(sums, num_outputs, out + m * p.out_stride);
   }
 }
 
-template <class Isa, WeightType kType, int M>
-inline void multiply_float_rows(const Product& p, const std::uint8_t* block, int row, int count, float* out) {
+template <class V, WeightType kType, int M>
+inline void multiply_float_rows(const Product& p, const std::uint8_t* block, int row, int count, int num_outputs,
+                                float* out) {
   if constexpr (M > 1) {
-    if (count < M) return multiply_float_rows<Isa, kType, M - 1>(p, block, row, count, out);
+    if (count < M) return multiply_float_rows<V, kType, M - 1>(p, block, row, count, num_outputs, out);
   }
-  multiply_float_block<Isa, kType, M>(p, block, row, out);
+  multiply_float_block<V, kType, M>(p, block, row, num_outputs, out);
 }
 
-template <class Isa, WeightType kType>
+template <class V, WeightType kType>
 inline void multiply_float(const Product& p, int first, int last) {
   for (int b = first; b < last; ++b) {
     const std::uint8_t* block = p.weights.data + b * p.weights.block_bytes;
     for (int row = 0; row < p.num_rows; row += kFloatRows) {
       const int left = p.num_rows - row;
-      multiply_float_rows<Isa, kType, kFloatRows>(p, block, row, left < kFloatRows ? left : kFloatRows,
-                                                  p.out + row * p.out_stride + b * kBlockRows);
+      multiply_float_rows<V, kType, kFloatRows>(p, block, row, left < kFloatRows ? left : kFloatRows,
+                                                p.num_outputs - b * kBlockRows,
+                                                p.out + row * p.out_stride + b * kBlockRows);
     }
   }
 }

@@ -1,265 +1,318 @@
-// Products with quantised weights: each group of a block is unpacked once and used for all rows of the pass.
+// Products with quantised weights: a group of a block is unpacked in registers and meets a tile of input rows there.
 #pragma once
 
 #include <type_traits>
 
-#include "kernels/group_codes.hpp"
-#include "kernels/group_scales.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/outputs.hpp"
+#include "kernels/scales.hpp"
 #include "kernels/unroll.hpp"
+#include "weights/code_bits.hpp"
+#include "weights/tables.hpp"
 
 namespace paceline::kernels {
 
-// How far ahead of their use weights are asked for, in bytes: one block after the other is read, as one stream.
-inline constexpr std::size_t kPrefetchDistance = 2048;
+// How far ahead of their use weights are asked for, in bytes of each stream.
+inline constexpr std::size_t kPrefetchDistance = 1024;
 
-// Into how many 16-bit sums the 8 pairs of a lane's products must go so that none overflows (a pair is at most
-// 2 * max_code * 127 in magnitude) and none spans two scales.
-static constexpr int num_parts(WeightType type) {
-  int parts = has_half_scales(type) ? 2 : 1;
-  while (8 / parts * 2 * format_of(type).max_code * 127 > 32767) parts *= 2;
-  return parts;
-}
-
-// Calls f(Index) for every group, in order.
-template <WeightType kType, class F>
-[[gnu::always_inline]] inline void for_each_group(const MatrixView& weights, F f) {
-  if constexpr (has_records(kType)) {
-    for (int record = 0; record < num_groups(weights) / kRecordGroups; ++record) {
-      unroll<kRecordGroups>(f);
-    }
-  } else {
-    for (int group = 0; group < num_groups(weights); ++group) f(Index<0>{});
-  }
-}
-
-// One group of a block: codes, scales and minima, ready for any number of rows.
-template <class Isa, WeightType kType>
-struct Group {
-  using F8 = typename Isa::F8;
-  using I8 = typename Isa::I8;
-  using Scales = std::conditional_t<has_half_scales(kType), HalfScales<Isa, kType>, WholeScales<Isa, kType>>;
-  static constexpr bool kIsSplit = format_of(kType).max_code > 63;
+// How products of one type go with vectors of one kind.
+template <class V, WeightType kType>
+struct Scheme {
+  static constexpr Format kFormat = format_of(kType);
+  // 8-bit weights where sums have 16 bits: the inputs are split.
+  static constexpr bool kIsSplit = kFormat.max_code == 255 && V::kLargestSum < 1 << 30;
   using Input = std::conditional_t<kIsSplit, SplitGroup, QuantizedGroup>;
-  static constexpr int kNumParts = kIsSplit ? 1 : num_parts(kType);
-  // Rows whose sums stay in registers.
-  static constexpr int kTileRows = !Isa::kHasTiles ? 1 : !kIsSplit && kNumParts == 1 ? 4 : 2;
-  typename Isa::Codes codes;
-  Scales scales;
 
-  template <int kIndex>
-  Group(const GroupPlace& place, Index<kIndex> index) : scales(place, index) {
-    if constexpr (has_records(kType)) {
-      load_record_codes<Isa, kType, kIndex>(place.codes, codes);
-    } else {
-      load_own_codes<Isa, kType>(place.codes, codes);
-    }
+  // Into how many sums the 8 pairs of a lane's products must go so that none overflows in the end and none spans two
+  // scales. Of a code - zero code; a sum starts with what the zero code takes away, and may wrap on the way.
+  static constexpr int num_parts() {
+    const int largest = kFormat.max_code - kFormat.zero_code > kFormat.zero_code ? kFormat.max_code - kFormat.zero_code
+                                                                                : kFormat.zero_code;
+    int parts = has_half_scales(kType) ? 2 : 1;
+    while (!kIsSplit && static_cast<long long>(8 / parts * 2) * largest * 127 > V::kLargestSum) parts *= 2;
+    return parts;
   }
+  static constexpr int kNumParts = num_parts();
+  static constexpr TileSizes kTiles = kIsSplit ? V::kSplitTiles : V::kTiles;
 };
 
-// Begins 16-bit sums, or goes on with them.
-template <class Isa, bool kIsFirst, class Codes, class Four>
-[[gnu::always_inline]] inline void add_pairs(typename Isa::Pairs& sums, const Codes& codes, const Four& four) {
+// The packed words of a group for one vector.
+template <class V>
+struct VectorWords {
+  const std::uint8_t* at;
+
+  [[gnu::always_inline]] auto load(int i) const { return V::load_codes(at + 4 * kBlockRows * i); }
+  template <int kMask, int kShift>
+  [[gnu::always_inline]] static auto field(typename V::Codes w) {
+    return V::template field<kMask, kShift>(w);
+  }
+  [[gnu::always_inline]] static auto either(typename V::Codes a, typename V::Codes b) { return V::either(a, b); }
+};
+
+// Word j of the codes of vector b.
+template <class V, WeightType kType, int j, int b>
+[[gnu::always_inline]] inline typename V::Codes load_word(const std::uint8_t* codes) {
+  const auto word = unpack_word<format_of(kType).code_bits, j>(VectorWords<V>{codes + 4 * V::kLanes * b});
+  if constexpr (table_of(kType) == nullptr) return word;
+  return V::look_up(table_of(kType), word);
+}
+
+// What part kPart of the sums of one input group starts with: -zero code * the sum of its codes.
+template <class V, WeightType kType, int kPart>
+[[gnu::always_inline]] inline typename V::Sums start_sums(const QuantizedGroup& x) {
+  constexpr int kNumParts = Scheme<V, kType>::kNumParts;
+  static_assert(kNumParts <= 2, "the pair sums are of halves");
+  auto sums = V::sums_of(x.pair_sums[kPart]);
+  if constexpr (kNumParts == 1) sums = V::add_sums(sums, V::sums_of(x.pair_sums[1]));
+  return V::template times<-format_of(kType).zero_code>(sums);
+}
+
+// Goes on with sums, or begins them where they do not start with something.
+template <class V, bool kIsFirst>
+[[gnu::always_inline]] inline void add_word(typename V::Sums& sums, typename V::Codes codes, typename V::Four four) {
   if constexpr (kIsFirst) {
-    sums = Isa::multiply(codes, four);
+    sums = V::multiply(codes, four);
   } else {
-    Isa::accumulate(sums, codes, four);
+    V::accumulate(sums, codes, four);
   }
 }
 
-// Adds what B blocks' groups give for R rows to acc[row][block]. Each four inputs are broadcast once for all blocks.
-template <class Isa, WeightType kType, int R, int B>
-[[gnu::always_inline]] inline void add_products(const Group<Isa, kType>* groups, const QuantizedGroup* x,
-                                                typename Isa::F8 (*acc)[B]) {
-  constexpr int kNumParts = Group<Isa, kType>::kNumParts;
-  constexpr int kColumns = 8 / kNumParts;
-  typename Isa::I8 totals[R][B];
+// Adds one group's products with R rows to their accumulators.
+template <class V, WeightType kType, int R>
+[[gnu::always_inline]] inline void add_group(const GroupPlace& place, const QuantizedGroup* x,
+                                             typename V::Float (*acc)[kVectors<V>]) {
+  constexpr int B = kVectors<V>;
+  constexpr int kNumParts = Scheme<V, kType>::kNumParts;
+  constexpr int kWords = 8 / kNumParts;
+  constexpr bool kHasZero = format_of(kType).zero_code != 0;
+  typename V::Int totals[R][B];
   unroll<kNumParts>([&]<int kPart>(Index<kPart>) __attribute__((always_inline)) {
-    typename Isa::Pairs sums[R][B];
-    unroll<kColumns>([&]<int j>(Index<j>) __attribute__((always_inline)) {
+    typename V::Sums sums[R][B];
+    if constexpr (kHasZero) {
       unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
-        const auto four = Isa::broadcast_four(x[r].codes + 4 * (kColumns * kPart + j));
+        sums[r][0] = start_sums<V, kType, kPart>(x[r]);
+        for (int b = 1; b < B; ++b) sums[r][b] = sums[r][0];
+      });
+    }
+    unroll<kWords>([&]<int i>(Index<i>) __attribute__((always_inline)) {
+      constexpr int j = kWords * kPart + i;
+      typename V::Codes words[B];
+      unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
+        words[b] = load_word<V, kType, j, b>(place.codes);
+      });
+      unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
+        const auto four = V::broadcast_four(x[r].codes + 4 * j);
         unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-          add_pairs<Isa, j == 0>(sums[r][b], groups[b].codes[kColumns * kPart + j], four);
+          add_word<V, i == 0 && !kHasZero>(sums[r][b], words[b], four);
         });
       });
     });
     unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
       unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-        const auto wide = groups[b].scales.template widen<kPart, kNumParts>(sums[r][b]);
-        totals[r][b] = kPart == 0 ? wide : Isa::add(totals[r][b], wide);
+        const auto wide = GroupScales<V, kType, b>::template widen<kPart, kNumParts>(place, sums[r][b]);
+        totals[r][b] = kPart == 0 ? wide : V::add(totals[r][b], wide);
       });
     });
   });
-  unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
-    unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-      acc[r][b] = groups[b].scales.finish(acc[r][b], totals[r][b], x[r]);
+  unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
+    const GroupScales<V, kType, b> scales(place);
+    unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
+      acc[r][b] = scales.finish(acc[r][b], totals[r][b], x[r]);
     });
   });
 }
 
 // The same for 8-bit codes and inputs in two parts: parts are at most 8 in magnitude, so eight pairs stay within
 // 8 * 2 * 255 * 8 = 32640.
-template <class Isa, WeightType kType, int R, int B>
-[[gnu::always_inline]] inline void add_products(const Group<Isa, kType>* groups, const SplitGroup* x,
-                                                typename Isa::F8 (*acc)[B]) {
-  typename Isa::Pairs high[R][B];
-  typename Isa::Pairs low[R][B];
+template <class V, WeightType kType, int R>
+[[gnu::always_inline]] inline void add_group(const GroupPlace& place, const SplitGroup* x,
+                                             typename V::Float (*acc)[kVectors<V>]) {
+  constexpr int B = kVectors<V>;
+  typename V::Sums high[R][B];
+  typename V::Sums low[R][B];
   unroll<8>([&]<int j>(Index<j>) __attribute__((always_inline)) {
+    typename V::Codes words[B];
+    unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
+      words[b] = load_word<V, kType, j, b>(place.codes);
+    });
     unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
-      const auto four_high = Isa::broadcast_four(x[r].high + 4 * j);
+      const auto four_high = V::broadcast_four(x[r].high + 4 * j);
       unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-        add_pairs<Isa, j == 0>(high[r][b], groups[b].codes[j], four_high);
+        add_word<V, j == 0>(high[r][b], words[b], four_high);
       });
-      const auto four_low = Isa::broadcast_four(x[r].low + 4 * j);
+      const auto four_low = V::broadcast_four(x[r].low + 4 * j);
       unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-        add_pairs<Isa, j == 0>(low[r][b], groups[b].codes[j], four_low);
+        add_word<V, j == 0>(low[r][b], words[b], four_low);
       });
     });
   });
-  unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
-    unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-      acc[r][b] = groups[b].scales.finish(acc[r][b], Isa::widen16(high[r][b], low[r][b]), x[r]);
+  unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
+    const GroupScales<V, kType, b> scales(place);
+    unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
+      const auto zero = V::splat(-format_of(kType).zero_code * x[r].sum);
+      acc[r][b] = scales.finish(acc[r][b], V::add(V::widen16(high[r][b], low[r][b]), zero), x[r]);
     });
   });
 }
 
-// Reads the groups of one block, one after the other, and asks for what lies `distance` bytes ahead.
-template <class Isa, WeightType kType>
-class GroupReader {
-  static constexpr Format kFormat = format_of(kType);
+// How many blocks are read side by side for a tile of R rows: as many as leave their accumulators in registers. Several
+// streams of reads get more of the memory's bandwidth than one, and few rows leave nothing else to wait for.
+template <class V, WeightType kType, int R>
+constexpr int strip_blocks() {
+  if (R > 1 && record_groups(kType) > 1) return 1;  // a record's parts take registers too
+  const int blocks = V::kStripVectors / (R * kVectors<V> * Scheme<V, kType>::kNumParts);
+  return blocks > 1 ? blocks : 1;
+}
 
- public:
-  GroupReader(const MatrixView& weights, const std::uint8_t* block, std::size_t distance)
-      : place_{block + (has_records(kType) ? record_code_offset(kFormat) : code_offset(weights)), block,
-               block + minimum_offset(weights)},
-        ahead_(block + distance) {}
+// S blocks being read, and what comes after them.
+template <int S>
+struct Strip {
+  const std::uint8_t* first;  // block
+  std::size_t block_bytes;
 
-  // Goes on to the next group, of that index in its record.
-  template <int kIndex>
-  [[gnu::always_inline]] GroupPlace next(Index<kIndex>) {
-    for (std::size_t line = 0; line < kGroupBytes; line += 64) Isa::prefetch(ahead_ + line);
-    ahead_ += kGroupBytes;
-    const GroupPlace place = place_;
-    if constexpr (!has_records(kType)) {
-      place_ = {place.codes + kFormat.code_bytes, place.d + kFormat.scale_bytes, place.minima + kFormat.scale_bytes};
-    } else if constexpr (kIndex == kRecordGroups - 1) {
-      place_ = {place.codes + record_bytes(kFormat), place.d + record_bytes(kFormat), nullptr};
+  // Asks for `bytes` of every block that are read `kPrefetchDistance` later than what lies at `offset`: behind a
+  // block's end, of the block as far into the next strip. Line by line, so that the streams go on together.
+  template <class V>
+  [[gnu::always_inline]] void prefetch(std::size_t offset, std::size_t bytes) const {
+    std::size_t at = offset + kPrefetchDistance;
+    if (S > 1 && at >= block_bytes) at += (S - 1) * block_bytes;
+    for (std::size_t line = 0; line < bytes; line += 64) {
+      for (int s = 0; s < S; ++s) V::prefetch(first + s * block_bytes + at + line);
     }
-    return place;
   }
-
- private:
-  // Bytes that a block takes for one group.
-  static constexpr std::size_t kGroupBytes = has_records(kType)
-                                                 ? record_bytes(kFormat) / kRecordGroups
-                                                 : kFormat.code_bytes + kFormat.scale_bytes * (kFormat.has_minimum + 1);
-
-  GroupPlace place_;
-  const std::uint8_t* ahead_;
 };
+
+// How `count` rows are cut into tiles: of R rows, and of R - 1 after them.
+struct Tiles {
+  int num_large;
+  int num_small;
+};
+
+// Calls f(Index<rows>, first row) for each tile.
+template <int R, bool kIsOne, class F>
+[[gnu::always_inline]] inline void for_each_tile(const Tiles& tiles, F f) {
+  if constexpr (kIsOne) {
+    f(Index<R>{}, 0);
+  } else {
+    int first = 0;
+    for (int i = 0; i < tiles.num_large; ++i, first += R) f(Index<R>{}, first);
+    if constexpr (R > 1) {
+      for (int i = 0; i < tiles.num_small; ++i, first += R - 1) f(Index<R - 1>{}, first);
+    }
+  }
+}
+
+// The vectors of up to kRows rows for each block of a strip.
+template <class V, int S, int kRows>
+struct StripSums {
+  typename V::Float of[S][kRows][kVectors<V>];
+
+  [[gnu::always_inline]] StripSums() {
+    for (auto& block : of) {
+      for (auto& row : block) {
+        for (auto& vector : row) vector = V::zero();
+      }
+    }
+  }
+};
+
+// A strip for rows of a panel, `x` being their first group. Each output adds group after group, by the same operations
+// in the same order whatever the tiles and strips. kIsOne: all rows are one tile.
+template <class V, WeightType kType, int S, int R, bool kIsOne>
+[[gnu::always_inline]] inline void multiply_strip(const Strip<S>& strip, int num_records,
+                                                  const typename Scheme<V, kType>::Input* x, const Tiles& tiles,
+                                                  StripSums<V, S, kIsOne ? R : kMaxRows>& acc) {
+  constexpr Format kFormat = format_of(kType);
+  constexpr int kGroups = record_groups(kType);
+  constexpr std::size_t kRecordBytes = record_bytes(kFormat);
+  constexpr std::size_t kGroupBytes = kRecordBytes / kGroups;
+  constexpr int kScaleStep = kBlockRows * kFormat.fine_scales / kGroups;
+  std::size_t offset = 0;
+  for (int i = 0; i < num_records; ++i) {
+    const std::uint8_t* record = strip.first + i * kRecordBytes;
+    GroupPlace place{record + record_code_offset(kFormat), record + (kGroups > 1 ? fine_scale_offset(kFormat) : 0)};
+    const auto add = [&](auto& sums) __attribute__((always_inline)) {
+      strip.template prefetch<V>(offset, kGroupBytes);
+      unroll<S>([&]<int s>(Index<s>) __attribute__((always_inline)) {
+        const GroupPlace at{place.codes + s * strip.block_bytes, place.scales + s * strip.block_bytes};
+        for_each_tile<R, kIsOne>(tiles, [&]<int r>(Index<r>, int first) __attribute__((always_inline)) {
+          add_group<V, kType, r>(at, x + first, sums.of[s] + first);
+        });
+      });
+      place = {place.codes + group_code_bytes(kFormat), place.scales + kScaleStep};
+      offset += kGroupBytes;
+      x += kMaxRows;
+    };
+    if constexpr (kGroups == 1) {
+      add(acc);
+    } else {
+      StripSums<V, S, kIsOne ? R : kMaxRows> parts;
+      for (int group = 0; group < kGroups; ++group) add(parts);
+      const auto* first_x = x - kGroups * kMaxRows;
+      for (int s = 0; s < S; ++s, record += strip.block_bytes) {
+        for_each_tile<R, kIsOne>(tiles, [&]<int r>(Index<r>, int first) __attribute__((always_inline)) {
+          fold_record<V, kType, r>(record, first_x + first, parts.of[s] + first, acc.of[s] + first);
+        });
+      }
+    }
+  }
+}
 
 static inline const QuantizedGroup* inputs_of(const Activations& x, const QuantizedGroup*) { return x.quantized; }
 static inline const SplitGroup* inputs_of(const Activations& x, const SplitGroup*) { return x.split; }
 
-template <class Isa, WeightType kType>
-inline const typename Group<Isa, kType>::Input* first_inputs(const Product& p, int row) {
-  using Input = typename Group<Isa, kType>::Input;
-  return inputs_of(p.inputs, static_cast<const Input*>(nullptr)) + group_index(p.inputs, row, 0);
-}
-
-// One block (8 outputs) for M rows of a panel from `row` on. Each output adds group after group, by the same operations
-// in the same order for every number of rows, alone or in a pair of blocks.
-template <class Isa, WeightType kType, int M>
-inline void multiply_block(const Product& p, const std::uint8_t* block, int row, float* out) {
-  GroupReader<Isa, kType> reader(p.weights, block, kPrefetchDistance);
-  const auto* x = first_inputs<Isa, kType>(p, row);
-  typename Isa::F8 acc[M][1];
-  for (auto& row_acc : acc) row_acc[0] = Isa::zero();
-  for_each_group<kType>(p.weights, [&](auto index) __attribute__((always_inline)) {
-    const Group<Isa, kType> weights(reader.next(index), index);
-    add_products<Isa, kType, M, 1>(&weights, x, acc);
-    x += kMaxRows;
-  });
-  for (int m = 0; m < M; ++m) Isa::store(out + m * p.out_stride, acc[m][0]);
-}
-
-// The last rows of a pass, fewer than R + 1.
-template <class Isa, WeightType kType, int R, int B, class Input>
-[[gnu::always_inline]] inline void add_rest(const Group<Isa, kType>* groups, const Input* x, int count,
-                                            typename Isa::F8 (*acc)[B]) {
-  if constexpr (R > 0) {
-    if (count == R) return add_products<Isa, kType, R, B>(groups, x, acc);
-    add_rest<Isa, kType, R - 1, B>(groups, x, count, acc);
-  }
-}
-
-// All rows of a pass, a tile of them after the other. Not inlined: one copy serves the groups of a record.
-template <class Isa, WeightType kType, int B, class Input>
-[[gnu::noinline]] void add_all(const Group<Isa, kType>* groups, const Input* x, int count, typename Isa::F8 (*acc)[B]) {
-  constexpr int kTileRows = Group<Isa, kType>::kTileRows;
-  int m = 0;
-  for (; m + kTileRows <= count; m += kTileRows) add_products<Isa, kType, kTileRows, B>(groups, x + m, acc + m);
-  add_rest<Isa, kType, kTileRows - 1, B>(groups, x + m, count - m, acc + m);
-}
-
-// B neighbouring blocks for `count` rows, a tile of rows after the other.
-template <class Isa, WeightType kType, int B>
-inline void multiply_tiles(const Product& p, const std::uint8_t* block, int row, int count, float* out) {
+// Blocks [first, last) for rows [row, row + count) of a panel, S at a time and then one at a time.
+template <class V, WeightType kType, int S, int R, bool kIsOne>
+inline void multiply_blocks(const Product& p, int first, int last, int row, int count, const Tiles& tiles) {
+  using Input = typename Scheme<V, kType>::Input;
+  const Input* x = inputs_of(p.inputs, static_cast<const Input*>(nullptr)) + group_index(p.inputs, row, 0);
   const std::size_t block_bytes = p.weights.block_bytes;
-  GroupReader<Isa, kType> first(p.weights, block, B * block_bytes);
-  GroupReader<Isa, kType> second(p.weights, block + (B - 1) * block_bytes, B * block_bytes);
-  const auto* x = first_inputs<Isa, kType>(p, row);
-  typename Isa::F8 acc[kMaxRows][B];
-  for (int m = 0; m < count; ++m) {
-    for (int b = 0; b < B; ++b) acc[m][b] = Isa::zero();
-  }
-  for_each_group<kType>(p.weights, [&](auto index) __attribute__((always_inline)) {
-    if constexpr (B == 1) {
-      const Group<Isa, kType> group(first.next(index), index);
-      add_all<Isa, kType, B>(&group, x, count, acc);
-    } else {
-      const Group<Isa, kType> groups[] = {{first.next(index), index}, {second.next(index), index}};
-      add_all<Isa, kType, B>(groups, x, count, acc);
-    }
-    x += kMaxRows;
-  });
-  for (int m = 0; m < count; ++m) {
-    for (int b = 0; b < B; ++b) Isa::store(out + m * p.out_stride + b * kBlockRows, acc[m][b]);
-  }
-}
-
-// Where arithmetic is the limit and not memory, blocks go in pairs: the broadcasts of inputs are shared.
-inline constexpr int kMinPairRows = 3;
-
-template <class Isa, WeightType kType>
-inline void multiply_one(const Product& p, const std::uint8_t* block, int row, int count, float* out) {
-  if constexpr (Isa::kHasTiles) {
-    if (count == 1) return multiply_block<Isa, kType, 1>(p, block, row, out);
-    if (count == 2) return multiply_block<Isa, kType, 2>(p, block, row, out);
-  }
-  multiply_tiles<Isa, kType, 1>(p, block, row, count, out);
-}
-
-// Blocks [first, last) for rows [row, row + count) of a panel.
-template <class Isa, WeightType kType>
-inline void multiply_rows(const Product& p, int first, int last, int row, int count) {
-  float* out = p.out + row * p.out_stride;
-  const auto block = [&](int b) { return p.weights.data + b * p.weights.block_bytes; };
   int b = first;
-  if constexpr (Isa::kHasTiles) {
-    for (; count >= kMinPairRows && b + 2 <= last; b += 2) {
-      multiply_tiles<Isa, kType, 2>(p, block(b), row, count, out + b * kBlockRows);
+  for (; b + S <= last; b += S) {
+    StripSums<V, S, kIsOne ? R : kMaxRows> acc;
+    multiply_strip<V, kType, S, R, kIsOne>({p.weights.data + b * block_bytes, block_bytes},
+                                           p.weights.columns / format_of(kType).columns, x, tiles, acc);
+    for (int s = 0; s < S; ++s) {
+      const int output = (b + s) * kBlockRows;
+      for (int m = 0; m < count; ++m) {
+        store_outputs<V>(acc.of[s][m], p.num_outputs - output, p.out + (row + m) * p.out_stride + output);
+      }
     }
   }
-  for (; b < last; ++b) multiply_one<Isa, kType>(p, block(b), row, count, out + b * kBlockRows);
+  if constexpr (S > 1) multiply_blocks<V, kType, 1, R, kIsOne>(p, b, last, row, count, tiles);
 }
 
-template <class Isa, WeightType kType>
+// One tile of `count` rows of a panel.
+template <class V, WeightType kType, int R>
+inline void multiply_tile(const Product& p, int first, int last, int row, int count) {
+  if constexpr (R > 1) {
+    if (count < R) return multiply_tile<V, kType, R - 1>(p, first, last, row, count);
+  }
+  multiply_blocks<V, kType, strip_blocks<V, kType, R>(), R, true>(p, first, last, row, count, {1, 0});
+}
+
+// `count` rows of a panel in as few tiles as possible, as even as possible.
+template <class V, WeightType kType, int R>
+inline void multiply_tiles(const Product& p, int first, int last, int row, int count) {
+  constexpr int kLargest = Scheme<V, kType>::kTiles.of_several;
+  const int num_tiles = (count + kLargest - 1) / kLargest;
+  if constexpr (2 * (R - 1) >= kLargest && R > 1) {
+    if (count <= num_tiles * (R - 1)) return multiply_tiles<V, kType, R - 1>(p, first, last, row, count);
+  }
+  const int num_small = num_tiles * R - count;
+  multiply_blocks<V, kType, 1, R, false>(p, first, last, row, count, {num_tiles - num_small, num_small});
+}
+
+template <class V, WeightType kType>
 inline void multiply_quantized(const Product& p, int first, int last) {
+  constexpr TileSizes kTiles = Scheme<V, kType>::kTiles;
   for (int row = 0; row < p.num_rows; row += kMaxRows) {
-    const int left = p.num_rows - row;
-    multiply_rows<Isa, kType>(p, first, last, row, left < kMaxRows ? left : kMaxRows);
+    const int count = p.num_rows - row < kMaxRows ? p.num_rows - row : kMaxRows;
+    if (count <= kTiles.alone) {
+      multiply_tile<V, kType, kTiles.alone>(p, first, last, row, count);
+    } else {
+      multiply_tiles<V, kType, kTiles.of_several>(p, first, last, row, count);
+    }
   }
 }
 

@@ -58,9 +58,9 @@ Decoder::Decoder(const DecoderConfig& c)
   const std::size_t rows = c.max_rows;
   x_ = AlignedBuffer<float>(rows * c.hidden_size);
   qkv_ = AlignedBuffer<float>(rows * qkv_stride());
-  projected_ = AlignedBuffer<float>(rows * round_up(c.hidden_size, kBlockRows));
+  projected_ = AlignedBuffer<float>(rows * c.hidden_size);
   gate_up_ = AlignedBuffer<float>(rows * 2 * c.intermediate_size);
-  logits_ = AlignedBuffer<float>(static_cast<std::size_t>(c.max_logits_rows) * round_up(c.vocab_size, kBlockRows));
+  logits_ = AlignedBuffer<float>(static_cast<std::size_t>(c.max_logits_rows) * padded_vocab_size());
   for (int i = 0; i < c.num_threads; ++i) {
     scores_.emplace_back(std::size_t{kMaxHeads} * round_up(c.max_length, kPageSize));
     keys_.emplace_back(std::size_t{kPageSize} * c.head_dim);
@@ -143,7 +143,7 @@ void Decoder::run(Team& team, const Batch& batch, const std::vector<int>& hidden
     multiply(team, normed_.view, num_rows, qkv_parts(layer), qkv_.data(), qkv_stride());
     prefetch(team, only(layer.o));
     attention(team, batch, i);
-    multiply(team, attended_.view, num_rows, only(layer.o), projected_.data(), layer.o.padded_rows());
+    multiply(team, attended_.view, num_rows, only(layer.o), projected_.data(), config_.hidden_size);
     prefetch(team, gate_up_parts(layer));
     normalize(team, batch, projected(layer.post_attn_norm), layer.ffn_norm);
     feed_forward(team, num_rows, layer);

@@ -37,7 +37,7 @@ class Decoder {
   int num_hidden_rows() const { return num_hidden_rows_; }
 
   const DecoderConfig& config() const { return config_; }
-  int padded_vocab_size() const { return weights_.head().padded_rows(); }
+  int padded_vocab_size() const { return round_up(config_.vocab_size, kBlockRows); }
   const char* isa() const { return kernels_.name; }
   void copy_slots(const std::vector<int>& pages, const std::vector<std::pair<int, int>>& moves);
   void copy_page(int source, int destination);

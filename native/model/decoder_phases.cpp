@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kPrefetchBytes = 4 << 10;  // of a product's first weights
+constexpr std::size_t kPrefetchBytes = 1 << 10;  // of each of a product's first blocks
 constexpr int kGateColumns = 256;                // columns of a tile; whole groups
 
 // How many of the `group` query heads that share keys a task takes. More share their reading, fewer keep more threads
@@ -76,28 +76,36 @@ void Decoder::add_and_normalize(std::size_t row, const Residual& residual, const
                                 float* out) {
   const int width = config_.hidden_size;
   const float epsilon = config_.rms_norm_eps;
-  float* added = residual.values == nullptr ? nullptr : residual.values + row * round_up(width, kBlockRows);
+  float* added = residual.values == nullptr ? nullptr : residual.values + row * width;
   if (residual.norm != nullptr) kernels_.rms_norm(added, nullptr, residual.norm, epsilon, width, added);
   kernels_.rms_norm(x_.data() + row * width, added, weight.data(), epsilon, width, out);
 }
 
 void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, const Parts& parts, float* out,
                        int stride) {
-  const Tiling tiling(parts);
+  const Tiling tiling(parts, config_.num_threads);
   team.for_each(tiling.num_tiles(), [&](int tile) {
-    const auto [part, first, last] = tiling.at(tile);
-    const Product product{part->matrix->view(), inputs, num_rows, out + part->offset, static_cast<std::size_t>(stride)};
-    kernels_.multiply(product, first, last);
+    tiling.for_each_part(tile, [&](const Part& part, int first, int last) {
+      kernels_.multiply({part.matrix->view(), inputs, num_rows, part.matrix->rows(), out + part.offset,
+                         static_cast<std::size_t>(stride)},
+                        first, last);
+    });
   });
 }
 
 void Decoder::prefetch(const Team& team, const Parts& parts) const {
-  const Tiling tiling(parts);
-  const auto [part, first, last] = tiling.at(team.first_tile(tiling.num_tiles()));
-  const MatrixView& weights = part->matrix->view();
-  const std::size_t size = std::min(kPrefetchBytes, (last - first) * weights.block_bytes);
-  const std::uint8_t* data = weights.data + first * weights.block_bytes;
-  for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
+  const Tiling tiling(parts, config_.num_threads);
+  bool is_first = true;
+  tiling.for_each_part(team.first_tile(tiling.num_tiles()), [&](const Part& part, int first, int last) {
+    if (!is_first) return;
+    is_first = false;
+    const MatrixView& weights = part.matrix->view();
+    const std::size_t size = std::min(kPrefetchBytes, weights.block_bytes);
+    for (int block = first; block < std::min(last, first + kTileBlocks); ++block) {
+      const std::uint8_t* data = weights.data + block * weights.block_bytes;
+      for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
+    }
+  });
 }
 
 Parts Decoder::qkv_parts(const LayerWeights& layer) const {
@@ -184,17 +192,16 @@ void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) 
     activate(gate + first, gate + width + first, last - first, gated_.view.values + row * width + first);
     kernels_.quantize(gated_.view, static_cast<int>(row), first, last / kGroup * kGroup);
   });
-  multiply(team, gated_.view, num_rows, only(layer.down), projected_.data(), layer.down.padded_rows());
+  multiply(team, gated_.view, num_rows, only(layer.down), projected_.data(), config_.hidden_size);
 }
 
 void Decoder::keep_hidden(Team& team, const Batch& batch, const Residual& residual, std::size_t index,
                           std::size_t num_layers) {
   const std::size_t width = config_.hidden_size;
-  const std::size_t stride = round_up(config_.hidden_size, kBlockRows);
   team.for_each(static_cast<int>(batch.hidden_rows().size()), [&](int i) {
     const std::size_t row = batch.hidden_rows()[i];
     const float* x = x_.data() + row * width;
-    float* added = residual.values == nullptr ? nullptr : residual.values + row * stride;
+    float* added = residual.values == nullptr ? nullptr : residual.values + row * width;
     float* out = hidden_->data() + (i * num_layers + index) * width;
     if (residual.norm != nullptr) {  // not in place: the next phase does that
       kernels_.rms_norm(added, nullptr, residual.norm, config_.rms_norm_eps, config_.hidden_size, out);
@@ -212,6 +219,8 @@ void Decoder::head_logits(Team& team, const Batch& batch, const Residual& residu
     add_and_normalize(batch.logits_rows()[i], residual, weights_.output_norm(),
                       last_.view.values + static_cast<std::size_t>(i) * width);
     kernels_.quantize(last_.view, i, 0, width / kGroup * kGroup);
+    float* logits = logits_.data() + static_cast<std::size_t>(i) * padded_vocab_size();
+    std::fill(logits + config_.vocab_size, logits + padded_vocab_size(), 0.0f);  // no product writes them
   });
   if (num_rows > 0) multiply(team, last_.view, num_rows, only(weights_.head()), logits_.data(), padded_vocab_size());
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "weights/matrix.hpp"
 
@@ -11,7 +12,8 @@ namespace paceline {
 
 inline int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-inline constexpr std::size_t kTileBytes = 8 << 10;  // weights of a tile: about a microsecond of reading
+inline constexpr std::size_t kTileBytes = 8 << 10;  // weights of a tile at least: about a microsecond of reading
+inline constexpr int kTileBlocks = 4;                // blocks of a tile at least: what a thread reads side by side
 
 // One matrix of a product and where in the output row its part begins.
 struct Part {
@@ -27,34 +29,40 @@ struct Parts {
 
 inline Parts only(const Matrix& matrix) { return {{Part{&matrix, 0}}, 1}; }
 
-// Cuts the blocks of a product's matrices into tiles of about kTileBytes.
+// Cuts the blocks of a product's matrices into tiles: as even as possible for each thread, of about kTileBytes and
+// kTileBlocks or more.
 class Tiling {
  public:
-  struct Tile {
-    const Part* part;
-    int first, last;  // blocks
-  };
-
-  explicit Tiling(const Parts& parts) : parts_(parts) {
+  Tiling(const Parts& parts, int num_threads) : parts_(parts) {
+    for (int i = 0; i < parts.count; ++i) num_blocks_ += parts.parts[i].matrix->view().num_blocks;
     const std::size_t block_bytes = parts.parts[0].matrix->view().block_bytes;
-    tile_blocks_ = std::max(1, static_cast<int>(kTileBytes / block_bytes));
-    for (int i = 0; i < parts.count; ++i) num_tiles_ += tiles_of(parts.parts[i]);
+    const int tile_blocks = std::max(kTileBlocks, static_cast<int>(kTileBytes / block_bytes));
+    const int blocks_of_thread = (num_blocks_ + num_threads - 1) / num_threads;
+    num_tiles_ = std::min(num_blocks_, num_threads * ((blocks_of_thread + tile_blocks - 1) / tile_blocks));
   }
 
   int num_tiles() const { return num_tiles_; }
 
-  Tile at(int tile) const {
-    const Part* part = parts_.parts.data();
-    for (; tile >= tiles_of(*part); ++part) tile -= tiles_of(*part);
-    const int first = tile * tile_blocks_;
-    return {part, first, std::min(first + tile_blocks_, part->matrix->view().num_blocks)};
+  // Calls f(part, first, last) for the blocks of the tile, a matrix at a time.
+  template <class F>
+  void for_each_part(int tile, F f) const {
+    int first = start(tile);
+    int last = start(tile + 1);
+    for (int i = 0; i < parts_.count && last > 0; ++i) {
+      const int num_blocks = parts_.parts[i].matrix->view().num_blocks;
+      if (first < num_blocks) f(parts_.parts[i], std::max(first, 0), std::min(last, num_blocks));
+      first -= num_blocks;
+      last -= num_blocks;
+    }
   }
 
  private:
-  int tiles_of(const Part& part) const { return (part.matrix->view().num_blocks + tile_blocks_ - 1) / tile_blocks_; }
+  int start(int tile) const {
+    return static_cast<int>(static_cast<std::int64_t>(num_blocks_) * tile / num_tiles_);
+  }
 
   const Parts& parts_;
-  int tile_blocks_ = 1;
+  int num_blocks_ = 0;
   int num_tiles_ = 0;
 };
 

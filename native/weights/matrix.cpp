@@ -9,12 +9,8 @@ namespace {
 
 std::size_t packed_block_bytes(const MatrixView& view) {
   const Format f = format_of(view.type);
-  std::size_t bytes = static_cast<std::size_t>(view.columns) * kBlockRows * f.file_bytes;
-  if (has_records(view.type)) {
-    bytes = static_cast<std::size_t>(view.columns / f.columns) * record_bytes(f);
-  } else if (is_quantized(view.type)) {
-    bytes = code_offset(view) + static_cast<std::size_t>(num_groups(view)) * f.code_bytes;
-  }
+  const std::size_t unit = is_quantized(view.type) ? record_bytes(f) : kBlockRows * f.file_bytes;
+  const std::size_t bytes = view.columns / f.columns * unit;
   return (bytes + 63) / 64 * 64;
 }
 

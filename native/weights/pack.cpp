@@ -2,48 +2,38 @@
 
 #include <cstring>
 
-#include "weights/pack_records.hpp"
+#include "weights/code_bits.hpp"
+#include "weights/file_codes.hpp"
+#include "weights/pack_scales.hpp"
 
 namespace paceline {
 namespace {
 
-void pack_bytes(const std::uint8_t* source, int row, std::uint8_t* codes) {
-  for (int j = 0; j < 8; ++j) {
-    for (int i = 0; i < 4; ++i)
-      codes[32 * j + 4 * row + i] = source[4 * j + i] ^ 0x80u;  // two's complement c to c + 128
-  }
+template <int kBits>
+void pack_codes_of(const std::uint8_t* codes, int row, std::uint8_t* out) {
+  std::uint32_t words[8];
+  std::uint32_t packed[8];
+  std::memcpy(words, codes, sizeof words);
+  pack_words<kBits>(words, packed);
+  for (int i = 0; i < kBits; ++i) std::memcpy(out + 4 * (kBlockRows * i + row), packed + i, 4);
 }
 
-// The fifth bits of 32 codes: bit c of `bits` belongs to column c. In a block, bit j of byte 4 r + i belongs to column
-// 4 j + i.
-void pack_fifth_bits(const std::uint8_t* source, int row, std::uint8_t* out) {
-  std::uint32_t bits;
-  std::memcpy(&bits, source, 4);
-  for (int i = 0; i < 4; ++i) {
-    unsigned byte = 0;
-    for (int j = 0; j < 8; ++j) byte |= (bits >> (4 * j + i) & 1u) << j;
-    out[4 * row + i] = static_cast<std::uint8_t>(byte);
+// One row's group, `out` being the block's codes of that group.
+void pack_codes(int bits, const std::uint8_t* codes, int row, std::uint8_t* out) {
+  switch (bits) {
+    case 2:
+      return pack_codes_of<2>(codes, row, out);
+    case 3:
+      return pack_codes_of<3>(codes, row, out);
+    case 4:
+      return pack_codes_of<4>(codes, row, out);
+    case 5:
+      return pack_codes_of<5>(codes, row, out);
+    case 6:
+      return pack_codes_of<6>(codes, row, out);
+    default:
+      return pack_codes_of<8>(codes, row, out);
   }
-}
-
-// One group of one row. File order: d, m where there is one, fifth bits where there are some, codes.
-void pack_group(const MatrixView& view, const std::uint8_t* source, int row, int group, std::uint8_t* block) {
-  const Format f = format_of(view.type);
-  const int scale_bytes = f.scale_bytes / kBlockRows;
-  std::uint8_t* codes = block + code_offset(view) + static_cast<std::size_t>(group) * f.code_bytes;
-  const std::size_t at = static_cast<std::size_t>(group) * f.scale_bytes + row * scale_bytes;
-  std::memcpy(block + at, source, scale_bytes);
-  source += scale_bytes;
-  if (f.has_minimum) {
-    std::memcpy(block + minimum_offset(view) + at, source, scale_bytes);
-    source += scale_bytes;
-  }
-  if (f.max_code == 31) {
-    pack_fifth_bits(source, row, codes + 128);
-    source += 4;
-  }
-  if (view.type == WeightType::kQ8_0) return pack_bytes(source, row, codes);
-  interleave(source, 16, row, codes);
 }
 
 void pack_float_row(int value_bytes, const std::uint8_t* source, int row, int columns, std::uint8_t* out) {
@@ -53,15 +43,23 @@ void pack_float_row(int value_bytes, const std::uint8_t* source, int row, int co
   }
 }
 
+// One unit of the file: a record's row.
+void pack_record(WeightType type, const std::uint8_t* source, int row, std::uint8_t* record) {
+  const Format f = format_of(type);
+  pack_scales(type, source, row, record);
+  std::uint8_t* codes = record + record_code_offset(f);
+  for (int group = 0; group < record_groups(type); ++group, codes += group_code_bytes(f)) {
+    std::uint8_t bytes[kGroup];
+    read_codes(type, source, group, bytes);
+    pack_codes(f.code_bits, bytes, row, codes);
+  }
+}
+
 void pack_row(const MatrixView& view, const std::uint8_t* source, int row, std::uint8_t* out) {
   const Format f = format_of(view.type);
   if (!is_quantized(view.type)) return pack_float_row(f.file_bytes, source, row, view.columns, out);
-  for (int unit = 0; unit < view.columns / f.columns; ++unit, source += f.file_bytes) {
-    if (has_records(view.type)) {
-      pack_record(view.type, source, row, out + static_cast<std::size_t>(unit) * record_bytes(f));
-    } else {
-      pack_group(view, source, row, unit, out);
-    }
+  for (int k = 0; k < view.columns; k += f.columns, source += f.file_bytes, out += record_bytes(f)) {
+    pack_record(view.type, source, row, out);
   }
 }
 

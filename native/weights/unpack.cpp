@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "support/f16.hpp"
+#include "weights/code_bits.hpp"
 #include "weights/tables.hpp"
 
 namespace paceline {
@@ -35,39 +36,40 @@ float half_power(std::uint8_t e) {
   return std::bit_cast<float>(bits);
 }
 
-// The byte of interleaved words that holds column `column` (0..31) of row `row`.
-int byte_at(const std::uint8_t* words, int row, int column) { return words[column / 4 * 32 + 4 * row + column % 4]; }
+template <int kBits>
+void read_row_codes(const std::uint8_t* group, int row, std::uint8_t* codes) {
+  const RowWords words{group + 4 * row};
+  const std::uint32_t unpacked[] = {unpack_word<kBits, 0>(words), unpack_word<kBits, 1>(words),
+                                    unpack_word<kBits, 2>(words), unpack_word<kBits, 3>(words),
+                                    unpack_word<kBits, 4>(words), unpack_word<kBits, 5>(words),
+                                    unpack_word<kBits, 6>(words), unpack_word<kBits, 7>(words)};
+  std::memcpy(codes, unpacked, kGroup);
+}
 
-// The code of a column (0..31) in group `group` of a record, or in a group of its own where there are no records.
-int read_code(WeightType type, const std::uint8_t* codes, int group, int row, int column) {
-  const int half = group / 4;
-  const int quarter = group % 4;
-  switch (type) {
-    case WeightType::kQ8_0:
-      return byte_at(codes, row, column);
-    case WeightType::kQ8_K:
-      return byte_at(codes + 256 * group, row, column);
-    case WeightType::kQ2_K:
-      return byte_at(codes + 256 * half, row, column) >> 2 * quarter & 3;
-    case WeightType::kQ3_K:
-      return (byte_at(codes + 256 * half, row, column) >> 2 * quarter & 3) |
-             (byte_at(codes + 512, row, column) >> group & 1) << 2;
-    case WeightType::kQ4_K:
-      return byte_at(codes + group / 2 * 256, row, column) >> 4 * (group % 2) & 15;
-    case WeightType::kQ5_K:
-      return (byte_at(codes + group / 2 * 256, row, column) >> 4 * (group % 2) & 15) |
-             (byte_at(codes + 1024, row, column) >> group & 1) << 4;
-    case WeightType::kQ6_K:
-      return (byte_at(codes + 512 * half + 256 * (quarter % 2), row, column) >> 4 * (quarter / 2) & 15) |
-             (byte_at(codes + 1024 + 256 * half, row, column) >> 2 * quarter & 3) << 4;
-    default:
+// The 32 codes of one row of a packed group, as they are multiplied.
+void read_packed_codes(WeightType type, const std::uint8_t* group, int row, std::uint8_t* codes) {
+  switch (format_of(type).code_bits) {
+    case 2:
+      read_row_codes<2>(group, row, codes);
       break;
+    case 3:
+      read_row_codes<3>(group, row, codes);
+      break;
+    case 4:
+      read_row_codes<4>(group, row, codes);
+      break;
+    case 5:
+      read_row_codes<5>(group, row, codes);
+      break;
+    case 6:
+      read_row_codes<6>(group, row, codes);
+      break;
+    default:
+      read_row_codes<8>(group, row, codes);
   }
-  if (type == WeightType::kIQ4_XS) codes += 128 * group;
-  const int nibble = byte_at(codes, row, column % 16) >> (column < 16 ? 0 : 4) & 15;
-  if (const std::uint8_t* table = table_of(type)) return table[nibble];
-  if (format_of(type).max_code == 15) return nibble;
-  return nibble | (codes[128 + 4 * row + column % 4] >> column / 4 & 1) << 4;  // Q5_0, Q5_1
+  if (const std::uint8_t* table = table_of(type)) {
+    for (int c = 0; c < kGroup; ++c) codes[c] = table[codes[c]];
+  }
 }
 
 // value = scale * (code - zero code) + minimum.
@@ -76,42 +78,37 @@ struct Scale {
   float minimum;
 };
 
-Scale read_group_scale(const MatrixView& view, const std::uint8_t* block, int group, int row) {
-  const std::size_t at = static_cast<std::size_t>(group) * kBlockRows + row;
-  if (view.type == WeightType::kMXFP4) return {half_power(block[at]), 0.0f};
-  const bool has_minimum = format_of(view.type).has_minimum;
-  return {read_half(block + 2 * at), has_minimum ? read_half(block + minimum_offset(view) + 2 * at) : 0.0f};
+// d or m of one row, of which `bytes` each.
+float read_scale(const std::uint8_t* scales, int bytes, int row) {
+  if (bytes == 4) return read_float(scales + 4 * row);
+  return bytes == 2 ? read_half(scales + 2 * row) : half_power(scales[row]);
 }
 
-Scale read_record_scale(WeightType type, const std::uint8_t* record, int group, int row, int column) {
+// Of half `half` of group `group` of a record.
+Scale read_scales(WeightType type, const std::uint8_t* record, int group, int row, int half) {
   const Format f = format_of(type);
-  if (type == WeightType::kQ8_K) return {read_float(record + 4 * row), 0.0f};
-  const float d = read_half(record + 2 * row);
-  const float dmin = f.has_minimum ? read_half(record + f.scale_bytes + 2 * row) : 0.0f;
-  const int place = has_half_scales(type) ? (group * kBlockRows + row) * 2 + column / 16 : group * kBlockRows + row;
-  const std::uint8_t scale = record[fine_scale_offset(f) + place];
-  if (type == WeightType::kQ2_K) return {d * static_cast<float>(scale & 15), -dmin * static_cast<float>(scale >> 4)};
+  const float d = read_scale(record, f.scale_bytes, row);
+  const float m = f.has_minimum ? read_scale(record + kBlockRows * f.scale_bytes, f.scale_bytes, row) : 0.0f;
+  if (f.fine_scales == 0) return {d, m};
+  const int index = has_half_scales(type) ? 2 * group + half : group;
+  const std::uint8_t scale = record[fine_scale_offset(f) + index * kBlockRows + row];
+  if (type == WeightType::kQ2_K) return {d * static_cast<float>(scale & 15), -m * static_cast<float>(scale >> 4)};
   if (!f.has_minima) return {d * static_cast<float>(static_cast<std::int8_t>(scale)), 0.0f};
-  return {d * static_cast<float>(scale), -dmin * static_cast<float>(record[fine_minimum_offset(f) + place])};
+  const std::uint8_t minimum = record[fine_minimum_offset(f) + index * kBlockRows + row];
+  return {d * static_cast<float>(scale), -m * static_cast<float>(minimum)};
 }
 
-float read_weight(const MatrixView& view, const std::uint8_t* block, int row, int column) {
-  const Format f = format_of(view.type);
-  const int unit = column / f.columns;
-  const int within = column % kGroup;
-  Scale scale{};
-  int code = 0;
-  if (has_records(view.type)) {
-    const std::uint8_t* record = block + static_cast<std::size_t>(unit) * record_bytes(f);
-    const int group = column % f.columns / kGroup;
-    scale = read_record_scale(view.type, record, group, row, within);
-    code = read_code(view.type, record + record_code_offset(f), group, row, within);
-  } else {
-    scale = read_group_scale(view, block, unit, row);
-    code =
-        read_code(view.type, block + code_offset(view) + static_cast<std::size_t>(unit) * f.code_bytes, 0, row, within);
+// One group of one row: 32 values.
+void unpack_group(WeightType type, const std::uint8_t* record, int row, int group, float* out) {
+  const Format f = format_of(type);
+  std::uint8_t codes[kGroup];
+  read_packed_codes(type, record + record_code_offset(f) + group * group_code_bytes(f), row, codes);
+  for (int half = 0; half < 2; ++half) {
+    const Scale s = read_scales(type, record, group, row, half);
+    for (int c = half * kGroup / 2; c < (half + 1) * kGroup / 2; ++c) {
+      out[c] = s.scale * static_cast<float>(codes[c] - f.zero_code) + s.minimum;
+    }
   }
-  return scale.scale * static_cast<float>(code - f.zero_code) + scale.minimum;
 }
 
 }  // namespace
@@ -119,11 +116,18 @@ float read_weight(const MatrixView& view, const std::uint8_t* block, int row, in
 void unpack_row(const MatrixView& view, int row, float* out) {
   const std::uint8_t* block = view.data + row / kBlockRows * view.block_bytes;
   const int r = row % kBlockRows;
-  const std::size_t value_bytes = format_of(view.type).file_bytes;
+  const Format f = format_of(view.type);
+  if (is_quantized(view.type)) {
+    for (int k = 0; k < view.columns; k += f.columns, block += record_bytes(f)) {
+      for (int group = 0; group < record_groups(view.type); ++group) {
+        unpack_group(view.type, block, r, group, out + k + kGroup * group);
+      }
+    }
+    return;
+  }
+  const std::size_t value_bytes = f.file_bytes;
   for (int k = 0; k < view.columns; ++k) {
-    out[k] = is_quantized(view.type)
-                 ? read_weight(view, block, r, k)
-                 : read_value(view.type, block + (static_cast<std::size_t>(k) * kBlockRows + r) * value_bytes);
+    out[k] = read_value(view.type, block + (static_cast<std::size_t>(k) * kBlockRows + r) * value_bytes);
   }
 }
 

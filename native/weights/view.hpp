@@ -1,20 +1,18 @@
 // Weight matrices in the layout that the small-batch kernels read.
 //
-// Output rows are grouped by 8 into *blocks* (the last one padded with zero rows), input columns by 32 into *groups*.
-// A block is contiguous and begins on a cache line. Codes keep the file's own bits: its 4-byte words of 8 rows lie side
-// by side, byte i of word w of row r at 32 w + 4 r + i. Only scales are unpacked, to whole bytes.
+// Output rows are grouped by 16 into *blocks* (the last one padded with zero rows), input columns by 32 into *groups*.
+// A block is contiguous and begins on a cache line. Codes of a group are packed as `code_bits.hpp` says, by itself: its
+// 4-byte words of 16 rows lie side by side, byte i of word w of row r at 64 w + 4 r + i. So 8, 4 or 16 lanes of a
+// register are as many rows, and nothing depends on which group of its block it is.
 //
-// Types whose groups have scales of their own put all scales of a block first: what a block needs at once is then what
-// has been prefetched behind the block before it.
+// A block is a sequence of *records*, each of what shares a scale in the file: one group, or for the K types the 8
+// groups of 256 columns. So it is read as one stream. A record is
 //
-//   d [groups][8] (float16; MXFP4: exponent bytes), for Q4_1 and Q5_1 m [groups][8] float16, codes [groups]
+//   d [16] (float16; MXFP4: exponent bytes; Q8_K: float32), for types with a minimum m or dmin [16] float16,
+//   scales within the record and their minima, where the type has them, codes [groups]
 //
-// Types that share scales in *records* of 256 columns lie record after record:
-//
-//   d [8] (float16; Q8_K: float32), for Q2_K, Q4_K, Q5_K dmin [8] float16, scales, for Q4_K and Q5_K minima, codes
-//
-// where scales are bytes [8 groups][8 rows], for Q2_K, Q3_K, Q6_K one for each half of a group, [8 groups][8 rows][2].
-// Float types are values [columns][8]. The numbers are exactly the file's: see `group_codes.hpp`, `group_scales.hpp`.
+// where scales are bytes [8 groups][16 rows], for Q2_K, Q3_K, Q6_K one for each half of a group, [8 groups][2][16].
+// Float types are values [columns][16]. The numbers are exactly the file's.
 //
 // This header is also read by units compiled for one processor only: everything in it is plain or has internal linkage.
 #pragma once
@@ -44,19 +42,19 @@ enum class WeightType : int {  // numbered as in GGUF
   kMXFP4 = 39,
 };
 
-inline constexpr int kBlockRows = 8;
+inline constexpr int kBlockRows = 16;
 inline constexpr int kGroup = 32;
-inline constexpr int kRecordGroups = 8;  // of the types with records
+inline constexpr int kRecordGroups = 8;  // of the K types
 
-// What one type's file and packed blocks hold. Bytes are for one row in the file, for 8 rows in a block.
+// What one type's file and packed blocks hold, for one output row.
 struct Format {
   int columns;       // that one unit of the file packs: 1, 32 or 256
   int file_bytes;    // of such a unit
-  int scale_bytes;   // d of one group or record, 8 rows
+  int scale_bytes;   // d of one group or record
   bool has_minimum;  // as many bytes of m or dmin follow
-  int fine_scales;   // bytes a record and row has of scales within it, minima not counted
+  int fine_scales;   // bytes a record has of scales within it, minima not counted
   bool has_minima;   // as many bytes of minima follow
-  int code_bytes;    // of one group or record, 8 rows
+  int code_bits;     // of a packed code
   int max_code;      // as multiplied: unsigned, after a table's offset
   int zero_code;     // the code that stands for 0
 };
@@ -69,50 +67,54 @@ static constexpr Format format_of(WeightType type) {
     case WeightType::kBF16:
       return {1, 2, 0, false, 0, false, 0, 0, 0};
     case WeightType::kQ4_0:
-      return {32, 18, 16, false, 0, false, 128, 15, 8};
+      return {32, 18, 2, false, 0, false, 4, 15, 8};
     case WeightType::kQ4_1:
-      return {32, 20, 16, true, 0, false, 128, 15, 0};
+      return {32, 20, 2, true, 0, false, 4, 15, 0};
     case WeightType::kQ5_0:
-      return {32, 22, 16, false, 0, false, 160, 31, 16};
+      return {32, 22, 2, false, 0, false, 5, 31, 16};
     case WeightType::kQ5_1:
-      return {32, 24, 16, true, 0, false, 160, 31, 0};
+      return {32, 24, 2, true, 0, false, 5, 31, 0};
     case WeightType::kQ8_0:
-      return {32, 34, 16, false, 0, false, 256, 255, 128};
+      return {32, 34, 2, false, 0, false, 8, 255, 128};
     case WeightType::kIQ4_NL:
-      return {32, 18, 16, false, 0, false, 128, 255, 128};
+      return {32, 18, 2, false, 0, false, 4, 255, 128};
     case WeightType::kMXFP4:
-      return {32, 17, 8, false, 0, false, 128, 24, 12};
+      return {32, 17, 1, false, 0, false, 4, 24, 12};
     case WeightType::kQ2_K:
-      return {256, 84, 16, true, 16, false, 512, 3, 0};  // a scale byte holds its minimum too
+      return {256, 84, 2, true, 16, false, 2, 3, 0};  // a scale byte holds its minimum too
     case WeightType::kQ3_K:
-      return {256, 110, 16, false, 16, false, 768, 7, 4};
+      return {256, 110, 2, false, 16, false, 3, 7, 4};
     case WeightType::kQ4_K:
-      return {256, 144, 16, true, 8, true, 1024, 15, 0};
+      return {256, 144, 2, true, 8, true, 4, 15, 0};
     case WeightType::kQ5_K:
-      return {256, 176, 16, true, 8, true, 1280, 31, 0};
+      return {256, 176, 2, true, 8, true, 5, 31, 0};
     case WeightType::kQ6_K:
-      return {256, 210, 16, false, 16, false, 1536, 63, 32};
+      return {256, 210, 2, false, 16, false, 6, 63, 32};
     case WeightType::kQ8_K:
-      return {256, 292, 32, false, 0, false, 2048, 255, 128};
+      return {256, 292, 4, false, 0, false, 8, 255, 128};
     case WeightType::kIQ4_XS:
-      return {256, 136, 16, false, 8, false, 1024, 255, 128};
+      return {256, 136, 2, false, 8, false, 4, 255, 128};
   }
   return {};  // not a type: no columns
 }
 
 static constexpr bool is_known(WeightType type) { return format_of(type).columns != 0; }
 static constexpr bool is_quantized(WeightType type) { return format_of(type).columns > 1; }
-static constexpr bool has_records(WeightType type) { return format_of(type).columns > kGroup; }
+static constexpr int record_groups(WeightType type) { return format_of(type).columns / kGroup; }
 static constexpr bool has_half_scales(WeightType type) { return format_of(type).fine_scales == 2 * kRecordGroups; }
 
-// Where the parts of a record begin. Codes begin on 32 bytes: no load of theirs straddles two cache lines.
-static constexpr int fine_scale_offset(const Format& f) { return f.scale_bytes * (f.has_minimum ? 2 : 1); }
-static constexpr int fine_minimum_offset(const Format& f) { return fine_scale_offset(f) + f.fine_scales * kBlockRows; }
+// Bytes of the codes of one group of a block.
+static constexpr int group_code_bytes(const Format& f) { return kBlockRows * kGroup / 8 * f.code_bits; }
+
+// Where the parts of a record begin.
+static constexpr int fine_scale_offset(const Format& f) { return kBlockRows * f.scale_bytes * (f.has_minimum ? 2 : 1); }
+static constexpr int fine_minimum_offset(const Format& f) { return fine_scale_offset(f) + kBlockRows * f.fine_scales; }
 static constexpr int record_code_offset(const Format& f) {
-  const int end = fine_minimum_offset(f) + (f.has_minima ? f.fine_scales * kBlockRows : 0);
-  return (end + 31) / 32 * 32;
+  return fine_minimum_offset(f) + (f.has_minima ? kBlockRows * f.fine_scales : 0);
 }
-static constexpr int record_bytes(const Format& f) { return record_code_offset(f) + f.code_bytes; }
+static constexpr int record_bytes(const Format& f) {
+  return record_code_offset(f) + f.columns / kGroup * group_code_bytes(f);
+}
 
 // What a kernel sees of a matrix.
 struct MatrixView {
@@ -124,14 +126,5 @@ struct MatrixView {
 };
 
 static inline int num_groups(const MatrixView& m) { return m.columns / kGroup; }
-
-// Where the minima and the codes begin within a block whose type has no records; the scales begin at 0.
-static inline std::size_t minimum_offset(const MatrixView& m) {
-  return static_cast<std::size_t>(format_of(m.type).scale_bytes) * num_groups(m);
-}
-static inline std::size_t code_offset(const MatrixView& m) {
-  const std::size_t scales = minimum_offset(m) * (format_of(m.type).has_minimum ? 2 : 1);
-  return (scales + 63) / 64 * 64;  // codes begin on a cache line
-}
 
 }  // namespace paceline

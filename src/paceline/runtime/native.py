@@ -58,7 +58,7 @@ class NativeRuntime(Runtime):
         self._info = RuntimeInfo(
             name=f"native-{self._decoder.isa}",
             vocab_size=config.vocab_size if options.vocab_size is None else min(options.vocab_size, config.vocab_size),
-            padded_vocab_size=-(-config.vocab_size // 8) * 8,
+            padded_vocab_size=self._decoder.padded_vocab_size,
             num_layers=config.num_layers,
             hidden_size=config.hidden_size,
             max_length=max_length,

@@ -1,4 +1,6 @@
-#include "weights/pack_records.hpp"
+#include "weights/pack_scales.hpp"
+
+#include <cstring>
 
 namespace paceline {
 namespace {
@@ -9,20 +11,14 @@ struct Record {
   const int row;
 
   void copy_scale(const std::uint8_t* d) const {
-    const int bytes = format.scale_bytes / kBlockRows;
-    std::memcpy(out + bytes * row, d, bytes);
+    std::memcpy(out + format.scale_bytes * row, d, format.scale_bytes);
   }
-  void copy_minimum(const std::uint8_t* dmin) const { std::memcpy(out + format.scale_bytes + 2 * row, dmin, 2); }
+  void copy_minimum(const std::uint8_t* m) const {
+    std::memcpy(out + kBlockRows * format.scale_bytes + format.scale_bytes * row, m, format.scale_bytes);
+  }
   // Scale of group `index`, or of half-group `index`.
-  std::uint8_t& scale(int index) const { return out[fine_scale_offset(format) + place(index)]; }
-  std::uint8_t& minimum(int index) const { return out[fine_minimum_offset(format) + place(index)]; }
-  std::uint8_t* codes() const { return out + record_code_offset(format); }
-
- private:
-  int place(int index) const {
-    if (format.fine_scales == kRecordGroups) return index * kBlockRows + row;
-    return index / 2 * 2 * kBlockRows + 2 * row + index % 2;
-  }
+  std::uint8_t& scale(int index) const { return out[fine_scale_offset(format) + index * kBlockRows + row]; }
+  std::uint8_t& minimum(int index) const { return out[fine_minimum_offset(format) + index * kBlockRows + row]; }
 };
 
 // d, dmin, 12 bytes of 6-bit scales and minima, then for Q5_K 32 bytes of fifth bits, then 128 bytes of nibbles.
@@ -36,16 +32,12 @@ void pack_q45(const Record& r, const std::uint8_t* source) {
     r.scale(4 + j) = static_cast<std::uint8_t>((packed[8 + j] & 15) | (packed[j] >> 6) << 4);
     r.minimum(4 + j) = static_cast<std::uint8_t>(packed[8 + j] >> 4 | (packed[4 + j] >> 6) << 4);
   }
-  const bool has_fifth_bits = r.format.max_code == 31;
-  interleave(source + (has_fifth_bits ? 48 : 16), 128, r.row, r.codes());
-  if (has_fifth_bits) interleave(source + 16, 32, r.row, r.codes() + 1024);
 }
 
 // 128 bytes of low and 64 of high bits, 16 signed scales, d.
 void pack_q6(const Record& r, const std::uint8_t* source) {
   r.copy_scale(source + 208);
   for (int j = 0; j < 16; ++j) r.scale(j) = source[192 + j];
-  interleave(source, 192, r.row, r.codes());
 }
 
 // 32 bytes of high and 64 of low bits, 12 bytes of 6-bit scales, d.
@@ -57,8 +49,6 @@ void pack_q3(const Record& r, const std::uint8_t* source) {
     const int high = packed[8 + j % 4] >> (2 * (j / 4)) & 3;
     r.scale(j) = static_cast<std::uint8_t>((low | high << 4) - 32);
   }
-  interleave(source + 32, 64, r.row, r.codes());
-  interleave(source, 32, r.row, r.codes() + 512);
 }
 
 // 16 bytes of a 4-bit scale and, above it, a 4-bit minimum, 64 of codes, d, dmin.
@@ -66,15 +56,6 @@ void pack_q2(const Record& r, const std::uint8_t* source) {
   r.copy_scale(source + 80);
   r.copy_minimum(source + 82);
   for (int j = 0; j < 16; ++j) r.scale(j) = source[j];
-  interleave(source + 16, 64, r.row, r.codes());
-}
-
-// d in float32, 256 signed codes, sums that are not needed.
-void pack_q8(const Record& r, const std::uint8_t* source) {
-  r.copy_scale(source);
-  for (int w = 0; w < 64; ++w) {
-    for (int i = 0; i < 4; ++i) r.codes()[32 * w + 4 * r.row + i] = source[4 + 4 * w + i] ^ 0x80u;
-  }
 }
 
 // d, 2 bytes of high and 4 of low bits of scales, 128 bytes of nibbles.
@@ -85,12 +66,11 @@ void pack_iq4(const Record& r, const std::uint8_t* source) {
     const int high = source[2 + j / 4] >> (2 * (j % 4)) & 3;
     r.scale(j) = static_cast<std::uint8_t>((low | high << 4) - 32);
   }
-  interleave(source + 8, 128, r.row, r.codes());
 }
 
 }  // namespace
 
-void pack_record(WeightType type, const std::uint8_t* source, int row, std::uint8_t* record) {
+void pack_scales(WeightType type, const std::uint8_t* source, int row, std::uint8_t* record) {
   const Record r{format_of(type), record, row};
   switch (type) {
     case WeightType::kQ2_K:
@@ -99,12 +79,14 @@ void pack_record(WeightType type, const std::uint8_t* source, int row, std::uint
       return pack_q3(r, source);
     case WeightType::kQ6_K:
       return pack_q6(r, source);
-    case WeightType::kQ8_K:
-      return pack_q8(r, source);
     case WeightType::kIQ4_XS:
       return pack_iq4(r, source);
-    default:
+    case WeightType::kQ4_K:
+    case WeightType::kQ5_K:
       return pack_q45(r, source);
+    default:  // d, m where there is one, then codes
+      r.copy_scale(source);
+      if (r.format.has_minimum) r.copy_minimum(source + r.format.scale_bytes);
   }
 }
 
