@@ -16,7 +16,7 @@ SANITIZE_thread := thread
 NATIVE_TESTS := tests/runtime tests/models/test_damaged.py
 THREAD_TESTS := tests/runtime/test_threads.py
 
-.PHONY: help demo test test-slow test-models fuzz sanitize sanitize-threads lint format bench docs clean check-system
+.PHONY: help demo test test-slow test-models test-native test-emulated fuzz sanitize sanitize-threads lint format bench docs clean check-system
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -34,6 +34,12 @@ test-slow: $(BIN)/.installed $(BIN)/.test ## the tests that take minutes
 test-models: $(BIN)/.installed $(BIN)/.test ## fetch real models of other architectures (0.7 GB) and test with them
 	$(BIN)/python tools/fetch_test_models.py
 	$(BIN)/python -m pytest tests/runtime/test_real_models.py $(PYTEST_ARGS)
+
+test-native: $(BIN)/.build ## compare the kernels of every instruction set that this processor has, bit for bit
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/compare_paths.py native
+
+test-emulated: $(BIN)/.build ## the same of processors that this one is not, emulated; says which programs it needs
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/compare_paths.py emulated
 
 fuzz: $(BIN)/.installed $(BIN)/.fuzz ## damaged models and hostile templates, FUZZ_SECONDS=600 of them; findings in build/fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)

@@ -7,10 +7,10 @@
 
 #include <string_view>
 
+#include "isa/select.hpp"
 #include "model/decoder.hpp"
 #include "sampling/row_search.hpp"
 #include "support/check.hpp"
-#include "support/cpu.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -105,7 +105,7 @@ void bind_config(nb::module_& m) {
       .def_rw("max_logits_rows", &DecoderConfig::max_logits_rows)
       .def_rw("num_pages", &DecoderConfig::num_pages)
       .def_rw("num_threads", &DecoderConfig::num_threads)
-      .def_rw("is_portable", &DecoderConfig::is_portable);
+      .def_rw("isa", &DecoderConfig::isa);
 }
 
 void bind_segment(nb::module_& m) {
@@ -151,7 +151,7 @@ NB_MODULE(_native, m) {
   paceline::bind_config(m);
   paceline::bind_segment(m);
   paceline::bind_decoder(m);
-  m.def("has_avx2", paceline::has_avx2, "True where the AVX2 kernels of this build can run here.");
+  m.def("runnable_isas", paceline::runnable_isas, "Names of the kernels that this build has and this processor runs.");
   m.def("search_row", paceline::search, "row"_a, "count"_a,
         "The lowest index of the highest of the first `count` numbers; -1 where one of them is NaN or an infinity.");
   m.attr("PAGE_SIZE") = paceline::kPageSize;

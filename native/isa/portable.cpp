@@ -1,4 +1,5 @@
 // The kernels in plain C++, for any processor. Loops of 8 are left to the compiler's vectoriser.
+#include "isa/products.hpp"
 #include "isa/table.hpp"
 #include "support/f16.hpp"
 
@@ -36,9 +37,14 @@ struct Isa {
   static F8 div(const F8& a, const F8& b) {
     return each([&](int i) { return a.v[i] / b.v[i]; });
   }
-  // Two roundings: a fused operation would be a library call where the baseline has no such instruction.
+  // One rounding where the baseline has an instruction for it, as in every other path; elsewhere two: fused, it would be
+  // a library call.
   static F8 fma(const F8& a, const F8& b, const F8& c) {
+#if defined(__FP_FAST_FMAF)
+    return each([&](int i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });
+#else
     return each([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
+#endif
   }
   // Both return b where either operand is NaN.
   static F8 max(const F8& a, const F8& b) {
@@ -120,6 +126,7 @@ struct Isa {
   static constexpr TileSizes kTiles = {1, 1};
   static constexpr TileSizes kSplitTiles = {1, 1};
   static constexpr int kStripVectors = 0;
+  static constexpr bool kHasSignedCodes = false;
   using Float = F8;
   using Int = I8;
   struct Codes {  // 4 columns of each output
@@ -244,9 +251,14 @@ struct Isa {
   static void prefetch(const void* p) { __builtin_prefetch(p); }
 };
 
+void multiply(const Product& p, int first, int last) {
+  if (record_groups(p.weights.type) > 1) return kernels::multiply_records<Isa>(p, first, last);
+  kernels::multiply_groups<Isa>(p, first, last);
+}
+
 }  // namespace
 }  // namespace portable
 
-const Kernels kPortableKernels = kernels::make_table<portable::Isa>("portable");
+const Kernels kPortableKernels = kernels::make_table<portable::Isa>("portable", portable::multiply);
 
 }  // namespace paceline

@@ -5,54 +5,13 @@
 #include "kernels/bandwidth.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/kernels.hpp"
-#include "kernels/linear_float.hpp"
-#include "kernels/linear_quantized.hpp"
 
 namespace paceline::kernels {
 
+// Products come apart: they may have vectors of another size, and take most of the time of a build.
 template <class Isa>
-void multiply(const Product& p, int first, int last) {
-  switch (p.weights.type) {
-    case WeightType::kF32:
-      return multiply_float<Isa, WeightType::kF32>(p, first, last);
-    case WeightType::kF16:
-      return multiply_float<Isa, WeightType::kF16>(p, first, last);
-    case WeightType::kBF16:
-      return multiply_float<Isa, WeightType::kBF16>(p, first, last);
-    case WeightType::kQ4_0:
-      return multiply_quantized<Isa, WeightType::kQ4_0>(p, first, last);
-    case WeightType::kQ4_1:
-      return multiply_quantized<Isa, WeightType::kQ4_1>(p, first, last);
-    case WeightType::kQ5_0:
-      return multiply_quantized<Isa, WeightType::kQ5_0>(p, first, last);
-    case WeightType::kQ5_1:
-      return multiply_quantized<Isa, WeightType::kQ5_1>(p, first, last);
-    case WeightType::kQ8_0:
-      return multiply_quantized<Isa, WeightType::kQ8_0>(p, first, last);
-    case WeightType::kQ2_K:
-      return multiply_quantized<Isa, WeightType::kQ2_K>(p, first, last);
-    case WeightType::kQ3_K:
-      return multiply_quantized<Isa, WeightType::kQ3_K>(p, first, last);
-    case WeightType::kQ4_K:
-      return multiply_quantized<Isa, WeightType::kQ4_K>(p, first, last);
-    case WeightType::kQ5_K:
-      return multiply_quantized<Isa, WeightType::kQ5_K>(p, first, last);
-    case WeightType::kQ6_K:
-      return multiply_quantized<Isa, WeightType::kQ6_K>(p, first, last);
-    case WeightType::kQ8_K:
-      return multiply_quantized<Isa, WeightType::kQ8_K>(p, first, last);
-    case WeightType::kIQ4_NL:
-      return multiply_quantized<Isa, WeightType::kIQ4_NL>(p, first, last);
-    case WeightType::kIQ4_XS:
-      return multiply_quantized<Isa, WeightType::kIQ4_XS>(p, first, last);
-    case WeightType::kMXFP4:
-      return multiply_quantized<Isa, WeightType::kMXFP4>(p, first, last);
-  }
-}
-
-template <class Isa>
-constexpr Kernels make_table(const char* name) {
-  return {name,      multiply<Isa>,   quantize<Isa>, rms_norm<Isa>, swiglu<Isa>,      geglu<Isa>,
+constexpr Kernels make_table(const char* name, void (*multiply)(const Product&, int, int)) {
+  return {name,      multiply,        quantize<Isa>, rms_norm<Isa>, swiglu<Isa>,      geglu<Isa>,
           rope<Isa>, rope_split<Isa>, store_kv<Isa>, attend<Isa>,   read_streams<Isa>};
 }
 

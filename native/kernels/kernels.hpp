@@ -130,6 +130,10 @@ struct Kernels {
 };
 
 extern const Kernels kPortableKernels;
-extern const Kernels* const kAvx2Kernels;  // null where this build has none
+// Null where this build has none.
+extern const Kernels* const kAvx2Kernels;
+extern const Kernels* const kAvxVnniKernels;
+extern const Kernels* const kAvx512Kernels;
+extern const Kernels* const kNeonKernels;
 
 }  // namespace paceline

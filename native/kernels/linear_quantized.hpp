@@ -33,6 +33,9 @@ struct Scheme {
     return parts;
   }
   static constexpr int kNumParts = num_parts();
+  // Codes over 127 where products take signed ones: less 128.
+  static constexpr bool kIsMadeSigned = V::kHasSignedCodes && kFormat.max_code > 127;
+  static constexpr int kZeroCode = kFormat.zero_code - (kIsMadeSigned ? 128 : 0);
   static constexpr TileSizes kTiles = kIsSplit ? V::kSplitTiles : V::kTiles;
 };
 
@@ -52,9 +55,10 @@ struct VectorWords {
 // Word j of the codes of vector b.
 template <class V, WeightType kType, int j, int b>
 [[gnu::always_inline]] inline typename V::Codes load_word(const std::uint8_t* codes) {
-  const auto word = unpack_word<format_of(kType).code_bits, j>(VectorWords<V>{codes + 4 * V::kLanes * b});
-  if constexpr (table_of(kType) == nullptr) return word;
-  return V::look_up(table_of(kType), word);
+  auto word = unpack_word<format_of(kType).code_bits, j>(VectorWords<V>{codes + 4 * V::kLanes * b});
+  if constexpr (table_of(kType) != nullptr) word = V::look_up(table_of(kType), word);
+  if constexpr (Scheme<V, kType>::kIsMadeSigned) word = V::to_signed(word);
+  return word;
 }
 
 // What part kPart of the sums of one input group starts with: -zero code * the sum of its codes.
@@ -64,7 +68,7 @@ template <class V, WeightType kType, int kPart>
   static_assert(kNumParts <= 2, "the pair sums are of halves");
   auto sums = V::sums_of(x.pair_sums[kPart]);
   if constexpr (kNumParts == 1) sums = V::add_sums(sums, V::sums_of(x.pair_sums[1]));
-  return V::template times<-format_of(kType).zero_code>(sums);
+  return V::template times<-Scheme<V, kType>::kZeroCode>(sums);
 }
 
 // Goes on with sums, or begins them where they do not start with something.
@@ -84,7 +88,7 @@ template <class V, WeightType kType, int R>
   constexpr int B = kVectors<V>;
   constexpr int kNumParts = Scheme<V, kType>::kNumParts;
   constexpr int kWords = 8 / kNumParts;
-  constexpr bool kHasZero = format_of(kType).zero_code != 0;
+  constexpr bool kHasZero = Scheme<V, kType>::kZeroCode != 0;
   typename V::Int totals[R][B];
   unroll<kNumParts>([&]<int kPart>(Index<kPart>) __attribute__((always_inline)) {
     typename V::Sums sums[R][B];

@@ -1,6 +1,7 @@
 // The numbers of a decoder, and the capacities that it is made with.
 #pragma once
 
+#include <string>
 #include <vector>
 
 namespace paceline {
@@ -31,7 +32,7 @@ struct DecoderConfig {
   int max_logits_rows = 0;
   int num_pages = 0;
   int num_threads = 1;
-  bool is_portable = false;  // use the portable kernels even where faster ones would run
+  std::string isa = "auto";  // name of the kernels; "auto": the fastest that run here
 };
 
 }  // namespace paceline

@@ -1,16 +1,12 @@
 #include "model/decoder.hpp"
 
+#include "isa/select.hpp"
 #include "model/probe.hpp"
 #include "support/check.hpp"
-#include "support/cpu.hpp"
 #include "support/exclusive.hpp"
 
 namespace paceline {
 namespace {
-
-const Kernels& select_kernels(bool is_portable) {
-  return !is_portable && kAvx2Kernels != nullptr && has_avx2() ? *kAvx2Kernels : kPortableKernels;
-}
 
 void check_config(const DecoderConfig& c) {
   require(c.num_layers > 0 && c.hidden_size > 0 && c.intermediate_size > 0 && c.vocab_size > 0,
@@ -47,7 +43,7 @@ Decoder::ActivationBuffer::ActivationBuffer(int rows, int columns) {
 
 Decoder::Decoder(const DecoderConfig& c)
     : config_((check_config(c), c)),
-      kernels_(select_kernels(c.is_portable)),
+      kernels_(find_kernels(c.isa)),
       store_(c.num_pages, c.num_layers, c.num_kv_heads, c.head_dim),
       weights_(c),
       normed_(c.max_rows, c.hidden_size),

@@ -1,11 +1,46 @@
 #include "support/cpu.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 namespace paceline {
 
-bool has_avx2() {
 #if defined(__x86_64__)
+
+// The compiler's library asks the processor and, for the registers' state, the operating system.
+bool has_avx2() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+}
+
+// Asked for by hand: not every compiler's library knows the name. The registers are AVX2's.
+bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
+}
+
+bool has_avx512_vnni() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+
+#else
+
+bool has_avx2() { return false; }
+bool has_avx_vnni() { return false; }
+bool has_avx512_vnni() { return false; }
+
+#endif
+
+bool has_neon_dot_product() {
+#if defined(__aarch64__) && defined(__linux__)
+  constexpr unsigned long kDotProduct = 1ul << 20;  // HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & kDotProduct) != 0;
+#elif defined(__aarch64__) && defined(__APPLE__)
+  return true;  // every such processor has it
 #else
   return false;
 #endif

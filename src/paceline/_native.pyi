@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 PAGE_SIZE: int
 
-def has_avx2() -> bool: ...
+def runnable_isas() -> list[str]: ...
 def search_row(row: NDArray[np.float32], count: int) -> int: ...
 
 class DecoderConfig:
@@ -36,7 +36,7 @@ class DecoderConfig:
     max_logits_rows: int
     num_pages: int
     num_threads: int
-    is_portable: bool
+    isa: str
 
     def __init__(self) -> None: ...
 

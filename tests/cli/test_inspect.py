@@ -11,6 +11,7 @@ from gguf_files import tiny_vocabulary, write_tiny_llama
 from hf_files import config_of, write_folder, write_tokenizer
 
 from paceline.cli import inspect as command
+from paceline.runtime.native import runnable_isas
 
 Invoke = Callable[..., Any]  # see conftest.py
 
@@ -48,6 +49,7 @@ def test_a_file(invoke: Invoke, tiny_llama_path: Path) -> None:
     assert (model["vocab_size"], model["num_tokens"], model["has_chat_template"]) == (320, 320, True)
     assert model["stop_tokens"] == [{"id": 0, "token": "<|endoftext|>"}, {"id": 2, "token": "<|im_end|>"}]
     assert (report["draft"], report["vocabularies"]) == (None, None)
+    assert report["isas"] == list(runnable_isas())
     assert report["memory"]["needed"] == model["memory"]["weights"] + model["memory"]["cache"]
 
 
@@ -155,6 +157,7 @@ def test_text(invoke: Invoke, tiny_llama_path: Path) -> None:
     assert lines["stop tokens"] == "0 '<|endoftext|>', 2 '<|im_end|>'"
     assert lines["type Q4_1"].startswith("15 tensors, ")
     assert lines["cache"] == "0.1 MB for 2 sequences of 256 tokens"
+    assert f"Kernels that run here, the fastest first: {', '.join(runnable_isas())}." in result.stdout
 
 
 def test_models_that_cannot_be_opened(invoke: Invoke, tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from gguf_files import VARIANTS, write_tiny_llama, write_tiny_model
 
 from paceline.models import TensorRole, TensorType, open_model
 from paceline.runtime.base import Segment
-from paceline.runtime.native import NativeOptions, NativeRuntime
+from paceline.runtime.native import NativeOptions, NativeRuntime, runnable_isas
 
 # Relative to the largest logit of the reference. Float weights meet unquantised activations, so only the rounding of
 # keys and values to float16 (2^-11 of each) and the order of sums differ. Quantised weights meet activations rounded to
 # 8 bit in groups of 32: each product is off by up to 1/254 of its group's largest input, and two layers pass that on.
 FLOATS = (TensorType.F32, TensorType.F16, TensorType.BF16)
 TOLERANCE = {kind.name: 2e-3 if kind in FLOATS else 3e-2 for kind in TensorType}
-ISAS = ("auto", "portable")
+ISAS = runnable_isas()
 PORTABLE_TYPES = ("F32", "Q4_1", "Q6_K")  # slow there: what differs by architecture does not differ by type
 TOKENS = [5, 17, 300, 2, 88, 88, 261, 40, 7, 199, 3, 3, 120, 64, 255, 31, 8, 301, 19, 77]
 

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from gguf_files import write_tiny_llama
 
-from paceline import _native
 from paceline.errors import PacelineError, UsageError
 from paceline.models import open_model
 from paceline.runtime.base import Segment
-from paceline.runtime.native import NativeOptions, NativeRuntime
+from paceline.runtime.native import NativeOptions, NativeRuntime, runnable_isas
 
 TOKENS = tuple(range(3, 33))
 SEGMENT = Segment(0, 0, (0, 1), TOKENS, logits_rows=(5, 29))
@@ -25,14 +24,25 @@ def load(path: Path, **options: object) -> NativeRuntime:
         return NativeRuntime.load(model, NativeOptions(**options))  # type: ignore[arg-type]
 
 
-@pytest.mark.skipif(not _native.has_avx2(), reason="this processor has no AVX2")
+@pytest.mark.parametrize("isa", runnable_isas())
+def test_an_instruction_set_can_be_chosen(tiny_llama_path: Path, isa: str) -> None:
+    assert load(tiny_llama_path, isa=isa).info.name == f"native-{isa}"
+    if isa == runnable_isas()[0]:
+        assert load(tiny_llama_path).info.name == f"native-{isa}"
+
+
+def test_an_instruction_set_that_is_not_here_is_named_beside_those_that_are() -> None:
+    with pytest.raises(UsageError, match=r"isa is 'sse9'; expected 'auto' or .*: " + ", ".join(runnable_isas())):
+        NativeOptions(isa="sse9")
+
+
+@pytest.mark.parametrize("isa", [name for name in runnable_isas() if name != "portable"])
 @pytest.mark.parametrize("tensor_type", ["F32", "F16", "Q4_0", "Q4_1", "Q8_0"])
-def test_instruction_sets_agree(tmp_path: Path, tensor_type: str) -> None:
+def test_instruction_sets_agree(tmp_path: Path, tensor_type: str, isa: str) -> None:
     """They differ in rounding alone. Where that moves an activation across a rounding border, its code changes by one:
     1/127 of the group's largest. Such steps are few, so the logits stay within a fraction of the quantisation error."""
     write_tiny_llama(tmp_path / "m.gguf", tensor_type=tensor_type)
-    fast, portable = load(tmp_path / "m.gguf"), load(tmp_path / "m.gguf", isa="portable")
-    assert (fast.info.name, portable.info.name) == ("native-avx2", "native-portable")
+    fast, portable = load(tmp_path / "m.gguf", isa=isa), load(tmp_path / "m.gguf", isa="portable")
     one, other = fast.forward([SEGMENT]).logits, portable.forward([SEGMENT]).logits
     tolerance = 1e-5 if tensor_type in ("F32", "F16") else 5e-3
     assert np.abs(one - other).max() < tolerance * np.abs(one).max()
@@ -87,7 +97,7 @@ def test_the_callers_float_mode_does_not_matter(tiny_llama_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"isa": "avx2"},
+        {"isa": "sse9"},
         {"vocab_size": 0},
         {"max_rows": 0},
         {"max_rows": True},

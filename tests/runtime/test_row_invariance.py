@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from paceline.models import open_model
 from paceline.runtime.base import Segment
-from paceline.runtime.native import NativeOptions, NativeRuntime
+from paceline.runtime.native import NativeOptions, NativeRuntime, runnable_isas
 from paceline.testing import RuntimeSizes, check_equal_runtimes, check_runtime
 
 KINDS = [
@@ -24,7 +24,7 @@ KINDS = [
     ("IQ4_NL", "MXFP4"),
     ("IQ4_XS", "BF16"),
 ]
-ISAS = ["auto", "portable"]
+ISAS = runnable_isas()
 VOCAB = 320
 
 

@@ -14,6 +14,7 @@ from paceline.models import Tokenizer, open_model
 from paceline.models.inspection import Inspection, TypeShare, VocabularyComparison, compare_vocabularies, inspect_model
 from paceline.models.quoting import quoted
 from paceline.runtime.memory import available_memory
+from paceline.runtime.native import runnable_isas
 
 _MAX_CONCURRENCY = 1_000_000
 
@@ -35,6 +36,7 @@ class Report:
     models: tuple[Inspection, ...]
     demands: tuple[Demand, ...]
     available: int | None
+    isas: tuple[str, ...]  # of the kernels that run here, the fastest first
     vocabularies: VocabularyComparison | None
 
     @property
@@ -65,7 +67,7 @@ def inspect(
     length = target.config.context_length if context is None else context
     _check(length, concurrency, target.config.context_length)
     demands = tuple(_demand(found, min(length, found.config.context_length), concurrency) for found in models)
-    report = Report(tuple(models), demands, available_memory(), vocabularies)
+    report = Report(tuple(models), demands, available_memory(), runnable_isas(), vocabularies)
     if is_json:
         typer.echo(json.dumps(as_json(report)))
     else:
@@ -96,6 +98,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "draft": _model_json(report.models[1], report.demands[1]) if len(report.models) > 1 else None,
         "vocabularies": None,
         "memory": {"needed": report.demand, "available": report.available, "fits": report.is_fitting},
+        "isas": list(report.isas),
     }
     compared = report.vocabularies
     if compared is not None:
@@ -130,6 +133,7 @@ def as_text(report: Report) -> str:
     if report.vocabularies is not None:
         parts.append(_vocabularies_text(report.vocabularies))
     parts.append(_memory_text(report))
+    parts.append(f"Kernels that run here, the fastest first: {', '.join(report.isas)}.")
     return "\n\n".join(parts)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 
@@ -16,11 +16,16 @@ _LARGEST = {"num_threads": 1024, "max_rows": 65536, "max_logits_rows": 65536}
 _SPARE_SLOTS = 64  # draft rows lie behind the newest position: at full capacity too they need slots
 
 
+def runnable_isas() -> tuple[str, ...]:
+    """Names of the kernels that this build has and this processor runs, the fastest first; "portable" is the last."""
+    return tuple(_native.runnable_isas())
+
+
 @dataclass(frozen=True, slots=True)
 class NativeOptions:
     """`max_length` None means the model's context; `num_threads` None what the process may use; `num_pages` None what
     one sequence of `max_length` needs. `vocab_size` is the number of tokens that may be produced, where the file's
-    embedding has padding rows behind them. `isa` "portable" forces the plain C++ kernels.
+    embedding has padding rows behind them. `isa` is one of `runnable_isas`, or "auto" for the fastest of them.
     """
 
     max_length: int | None = None
@@ -29,7 +34,7 @@ class NativeOptions:
     vocab_size: int | None = None
     max_rows: int = 256
     max_logits_rows: int = 64
-    isa: Literal["auto", "portable"] = "auto"
+    isa: str = "auto"
 
     def __post_init__(self) -> None:
         for name in ("num_threads", "num_pages", "vocab_size", "max_rows", "max_logits_rows"):
@@ -37,8 +42,9 @@ class NativeOptions:
             is_default = value is None and name not in ("max_rows", "max_logits_rows")
             if not is_default and (type(value) is not int or not 1 <= value <= largest):
                 raise UsageError(f"{name} is {value!r}; expected an integer from 1 to {largest}")
-        if self.isa not in ("auto", "portable"):
-            raise UsageError(f"isa is {self.isa!r}; expected 'auto' or 'portable'")
+        if self.isa not in ("auto", *runnable_isas()):
+            names = ", ".join(runnable_isas())
+            raise UsageError(f"isa is {self.isa!r}; expected 'auto' or what this build and processor have: {names}")
 
 
 class NativeRuntime(Runtime):
@@ -213,5 +219,5 @@ def _native_config(
     native.max_logits_rows = options.max_logits_rows
     native.num_pages = num_pages
     native.num_threads = num_threads
-    native.is_portable = options.isa == "portable"
+    native.isa = options.isa
     return native

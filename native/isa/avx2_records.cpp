@@ -1,0 +1,16 @@
+// Products with the K types for x86-64 processors with AVX2, FMA and F16C.
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#include "isa/avx2.hpp"
+#include "isa/products.hpp"
+
+namespace paceline::avx2 {
+
+void multiply_records(const Product& p, int first, int last);
+
+void multiply_records(const Product& p, int first, int last) {
+  kernels::multiply_records<Isa>(p, first, last);
+}
+
+}  // namespace paceline::avx2
+
+#endif

@@ -1,0 +1,35 @@
+// The kernels for aarch64 processors with the dot product of ARMv8.2.
+#include "isa/table.hpp"
+
+#if defined(__ARM_FEATURE_DOTPROD) && defined(__aarch64__)
+#include "isa/neon.hpp"
+#include "isa/products.hpp"
+
+namespace paceline {
+namespace neon {
+
+void multiply_records(const Product& p, int first, int last);  // in a unit of its own
+
+namespace {
+
+void multiply(const Product& p, int first, int last) {
+  if (record_groups(p.weights.type) > 1) return multiply_records(p, first, last);
+  kernels::multiply_groups<Products>(p, first, last);
+}
+
+const Kernels kTable = kernels::make_table<Isa>("neon", multiply);
+
+}  // namespace
+}  // namespace neon
+
+const Kernels* const kNeonKernels = &neon::kTable;
+
+}  // namespace paceline
+
+#else
+
+namespace paceline {
+const Kernels* const kNeonKernels = nullptr;
+}  // namespace paceline
+
+#endif

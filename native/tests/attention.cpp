@@ -1,0 +1,65 @@
+// Attention over pages in any order, with drafts off the path, windows and heads of several sizes.
+#include "tests/recorder.hpp"
+
+namespace paceline {
+namespace {
+
+constexpr int kMaxVisible = 160;
+constexpr int kNumPages = kMaxVisible / kPageSize + 2;
+constexpr int kNumKvHeads = 2;
+
+struct Store {
+  std::vector<std::uint16_t> halves;
+  LayerStore view;
+
+  Store(const Kernels& kernels, int head_dim) {
+    const std::size_t head_stride = 2 * kPageSize * head_dim;
+    halves.resize(head_stride * kNumKvHeads * kNumPages);
+    view = {halves.data(), head_stride * kNumKvHeads, head_stride};
+    Random random(head_dim);
+    for (int i = 0; i < kNumPages * kNumKvHeads; ++i) {
+      for (int slot = 0; slot < kPageSize; ++slot) {
+        const auto key = random.floats(head_dim, 3.0f);
+        kernels.store_kv(key.data(), random.floats(head_dim).data(), head_dim, halves.data() + i * head_stride, slot);
+      }
+    }
+  }
+};
+
+void run_row(const Kernels& kernels, const Store& store, int head_dim, int num_visible, int num_drafts, int window,
+             Recorder& out) {
+  std::vector<std::int32_t> pages(kNumPages);
+  for (int i = 0; i < kNumPages; ++i) pages[i] = (i * 5 + 3) % kNumPages;
+  std::vector<std::int32_t> path(num_drafts);
+  const int num_straight = num_visible - num_drafts;
+  for (int i = 0; i < num_drafts; ++i) path[i] = num_straight + 2 * i + 1;
+  const RowView row{pages.data(), num_visible, num_straight, path.data()};
+  const AttentionShape shape{head_dim, 2 * kMaxHeads, kNumKvHeads, 0.125f, window};
+  std::vector<float> scores(kMaxHeads * kMaxVisible);
+  std::vector<std::uint16_t> keys(kPageSize * head_dim);
+  const AttentionScratch scratch{scores.data(), kMaxVisible, keys.data()};
+  const auto queries = Random(num_visible).floats(static_cast<std::size_t>(shape.num_heads) * head_dim);
+  std::vector<float> result(queries.size());
+  out.begin("attention: head of " + std::to_string(head_dim) + ", " + std::to_string(num_visible) + " positions, " +
+            std::to_string(num_drafts) + " drafts, window " + std::to_string(window));
+  for (int heads = 1; heads <= kMaxHeads; ++heads) {
+    kernels.attend(shape, store.view, row, scratch, queries.data(), 1, 1 + heads, 1, result.data());
+    out.add_all(result);
+  }
+}
+
+}  // namespace
+
+void run_attention(const Kernels& kernels, Recorder& out) {
+  for (const int head_dim : {8, 24, 64, 72, 128}) {
+    const Store store(kernels, head_dim);
+    for (const int num_visible : {1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 64, 101, kMaxVisible - 16}) {
+      for (const int num_drafts : {0, 1, 6}) {
+        if (num_drafts >= num_visible) continue;
+        for (const int window : {0, 5, 33}) run_row(kernels, store, head_dim, num_visible, num_drafts, window, out);
+      }
+    }
+  }
+}
+
+}  // namespace paceline
