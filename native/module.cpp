@@ -53,7 +53,8 @@ class FloatRow {
 
 std::ptrdiff_t search(nb::handle source, std::size_t count) {
   const FloatRow row(source);
-  require(row.is_row() && count >= 1 && count <= row.size(), "expected a row of at least 1 and `count` float32 numbers");
+  require(row.is_row() && count >= 1 && count <= row.size(),
+          "expected a row of at least 1 and `count` float32 numbers");
   return search_row(row.data(), count);
 }
 

@@ -24,13 +24,13 @@ AARCH64 = (
 )
 
 
-class Failure(Exception):
+class CheckError(Exception):
     """A check that failed, or could not be made."""
 
 
 def require(program: str, package: str) -> None:
     if shutil.which(program) is None:
-        raise Failure(f"not checked: {program} is not installed (in Debian: {package})")
+        raise CheckError(f"not checked: {program} is not installed (in Debian: {package})")
 
 
 def build(name: str, *settings: str) -> str:
@@ -43,7 +43,7 @@ def build(name: str, *settings: str) -> str:
 
 def compare(command: Sequence[str]) -> None:
     if subprocess.run(command, check=False).returncode != 0:
-        raise Failure(f"failed: {' '.join(command)}")
+        raise CheckError(f"failed: {' '.join(command)}")
 
 
 def digest(*command: str) -> tuple[str, str]:
@@ -66,24 +66,24 @@ def check_aarch64() -> None:
     found, expected = digest(*emulated, "--digest", "auto"), digest(build("native"), "--digest", "portable")
     print(f"aarch64, emulated: {found[0]} {found[1]}; portable here: {expected[1]}")
     if found != ("neon", expected[1]):
-        raise Failure("failed: aarch64 computes other numbers")
+        raise CheckError("failed: aarch64 computes other numbers")
 
 
 def check_without_avx() -> None:
-    """The build for any x86-64 chooses the portable path on a processor without AVX, and it computes what it does here."""
+    """Without AVX the portable path is chosen, and computes what it does here."""
     require("qemu-x86_64", "qemu-user")
     program = build("baseline", "-DPACELINE_FUSED=OFF")
     found = digest("qemu-x86_64", "-cpu", "Nehalem", program, "--digest", "auto")
     expected = digest(program, "--digest", "portable")
     print(f"x86-64 without AVX, emulated: {found[0]} {found[1]}; portable here: {expected[1]}")
     if found != expected:
-        raise Failure("failed: without AVX other numbers are computed")
+        raise CheckError("failed: without AVX other numbers are computed")
 
 
 def check_avx512() -> None:
     folder = next((folder for folder in SIMDE_FOLDERS if (folder / "simde" / "x86" / "avx512.h").exists()), None)
     if folder is None:
-        raise Failure("not checked: SIMDe is not installed (in Debian: libsimde-dev)")
+        raise CheckError("not checked: SIMDe is not installed (in Debian: libsimde-dev)")
     compare([build("simde", f"-DPACELINE_SIMDE={folder}")])
 
 
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
     for check in CHECKS[arguments[0]]:
         try:
             check()
-        except Failure as failure:
+        except CheckError as failure:
             failures.append(f"{check.__name__}: {failure}")
         except subprocess.CalledProcessError as error:
             failures.append(f"{check.__name__}: failed: {error}")

@@ -7,9 +7,7 @@ namespace paceline::avx2 {
 
 void multiply_records(const Product& p, int first, int last);
 
-void multiply_records(const Product& p, int first, int last) {
-  kernels::multiply_records<Isa>(p, first, last);
-}
+void multiply_records(const Product& p, int first, int last) { kernels::multiply_records<Isa>(p, first, last); }
 
 }  // namespace paceline::avx2
 

@@ -7,9 +7,7 @@ namespace paceline::avx512 {
 
 void multiply_records(const Product& p, int first, int last);
 
-void multiply_records(const Product& p, int first, int last) {
-  kernels::multiply_records<Products>(p, first, last);
-}
+void multiply_records(const Product& p, int first, int last) { kernels::multiply_records<Products>(p, first, last); }
 
 }  // namespace paceline::avx512
 

@@ -37,8 +37,8 @@ struct Isa {
   static F8 div(const F8& a, const F8& b) {
     return each([&](int i) { return a.v[i] / b.v[i]; });
   }
-  // One rounding where the baseline has an instruction for it, as in every other path; elsewhere two: fused, it would be
-  // a library call.
+  // One rounding where the baseline has an instruction for it, as in every other path; elsewhere two: fused, it would
+  // be a library call.
   static F8 fma(const F8& a, const F8& b, const F8& c) {
 #if defined(__FP_FAST_FMAF)
     return each([&](int i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });

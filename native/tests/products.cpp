@@ -10,10 +10,10 @@ struct Shape {
   int num_units;  // of the type's columns, or of 32
 };
 
-constexpr WeightType kTypes[] = {WeightType::kF32,  WeightType::kF16,    WeightType::kBF16,   WeightType::kQ4_0,
-                                 WeightType::kQ4_1, WeightType::kQ5_0,   WeightType::kQ5_1,   WeightType::kQ8_0,
-                                 WeightType::kQ2_K, WeightType::kQ3_K,   WeightType::kQ4_K,   WeightType::kQ5_K,
-                                 WeightType::kQ6_K, WeightType::kQ8_K,   WeightType::kIQ4_NL, WeightType::kIQ4_XS,
+constexpr WeightType kTypes[] = {WeightType::kF32,  WeightType::kF16,  WeightType::kBF16,   WeightType::kQ4_0,
+                                 WeightType::kQ4_1, WeightType::kQ5_0, WeightType::kQ5_1,   WeightType::kQ8_0,
+                                 WeightType::kQ2_K, WeightType::kQ3_K, WeightType::kQ4_K,   WeightType::kQ5_K,
+                                 WeightType::kQ6_K, WeightType::kQ8_K, WeightType::kIQ4_NL, WeightType::kIQ4_XS,
                                  WeightType::kMXFP4};
 constexpr Shape kShapes[] = {{13, 1}, {75, 3}};
 
@@ -85,7 +85,8 @@ struct Weights {
 
 void run_product(const Kernels& kernels, const Weights& weights, const Shape& shape, int num_rows, Recorder& out) {
   const int columns = weights.view.columns;
-  const std::size_t num_groups = static_cast<std::size_t>((num_rows + kMaxRows - 1) / kMaxRows * kMaxRows) * (columns / kGroup);
+  const std::size_t num_groups =
+      static_cast<std::size_t>((num_rows + kMaxRows - 1) / kMaxRows * kMaxRows) * (columns / kGroup);
   Random random(columns);
   std::vector<float> values = random.floats(static_cast<std::size_t>(num_rows) * columns);
   std::vector<QuantizedGroup> quantized(num_groups);
@@ -93,8 +94,8 @@ void run_product(const Kernels& kernels, const Weights& weights, const Shape& sh
   const Activations inputs{columns, values.data(), quantized.data(), split.data()};
   for (int row = 0; row < num_rows; ++row) kernels.quantize(inputs, row, 0, columns);
   std::vector<float> results(static_cast<std::size_t>(num_rows) * shape.num_outputs);
-  const Product product{weights.view, inputs, num_rows, shape.num_outputs, results.data(),
-                        static_cast<std::size_t>(shape.num_outputs)};
+  const Product product{weights.view,      inputs,         num_rows,
+                        shape.num_outputs, results.data(), static_cast<std::size_t>(shape.num_outputs)};
   kernels.multiply(product, 0, weights.view.num_blocks);
   out.begin("type " + std::to_string(static_cast<int>(weights.view.type)) + ", " + std::to_string(num_rows) +
             " rows, " + std::to_string(shape.num_outputs) + " outputs, " + std::to_string(columns) + " columns");

@@ -10,9 +10,7 @@
 namespace simulated {
 namespace {
 
-inline __m512i join(__m256i low, __m256i high) {
-  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
+inline __m512i join(__m256i low, __m256i high) { return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1); }
 inline __m512 join(__m256 low, __m256 high) {
   return _mm512_castsi512_ps(join(_mm256_castps_si256(low), _mm256_castps_si256(high)));
 }
