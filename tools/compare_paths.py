@@ -1,9 +1,11 @@
 """Builds the program that compares the kernels' paths, for this processor or for emulated ones, and runs it.
 
-    python tools/compare_paths.py native     every path that this processor runs, against the portable one
-    python tools/compare_paths.py emulated   aarch64 and an x86-64 without AVX under qemu, AVX-512 by SIMDe
+    python tools/compare_paths.py native
+    python tools/compare_paths.py emulated
 
-`emulated` runs on x86-64. It says what is missing, checks the rest, and fails. Builds lie in build/paths.
+`native` is every path that this processor runs, against the portable one; `emulated` aarch64 and an x86-64 without AVX
+under qemu, and AVX-512 and AVX-VNNI by SIMDe. That one runs on x86-64; it says what is missing, checks the rest, and
+fails. Builds lie in build/paths.
 """
 
 import platform
@@ -80,7 +82,8 @@ def check_without_avx() -> None:
         raise CheckError("failed: without AVX other numbers are computed")
 
 
-def check_avx512() -> None:
+def check_vnni() -> None:
+    """AVX-512 VNNI and AVX-VNNI, which qemu does not emulate, with every intrinsic computed by SIMDe."""
     folder = next((folder for folder in SIMDE_FOLDERS if (folder / "simde" / "x86" / "avx512.h").exists()), None)
     if folder is None:
         raise CheckError("not checked: SIMDe is not installed (in Debian: libsimde-dev)")
@@ -89,7 +92,7 @@ def check_avx512() -> None:
 
 CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     "native": (check_native,),
-    "emulated": (check_aarch64, check_without_avx, check_avx512),
+    "emulated": (check_aarch64, check_without_avx, check_vnni),
 }
 
 

@@ -1,7 +1,7 @@
 // The kernels for x86-64 processors with AVX-VNNI, the 256-bit form of VNNI.
 #include "isa/table.hpp"
 
-#if defined(__AVXVNNI__)
+#if defined(__AVXVNNI__) || defined(PACELINE_SIMDE)
 #include "isa/avxvnni.hpp"
 #include "isa/products.hpp"
 

@@ -1,5 +1,5 @@
 // Products with the K types for x86-64 processors with AVX-VNNI, the 256-bit form of VNNI.
-#if defined(__AVXVNNI__)
+#if defined(__AVXVNNI__) || defined(PACELINE_SIMDE)
 #include "isa/avxvnni.hpp"
 #include "isa/products.hpp"
 

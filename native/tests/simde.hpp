@@ -1,5 +1,6 @@
-// AVX-512 at source level, for processors without it: SIMDe's functions under the names of the intrinsics, and what it
-// lacks. Included before everything else in the units of the AVX-512 path, in a build for testing only.
+// AVX-512 and AVX-VNNI at source level, for processors without them: SIMDe's functions under the names of the
+// intrinsics, and what it lacks. Included before everything else in the units of those paths, in a build for testing
+// only.
 #pragma once
 
 #define PACELINE_SIMDE
@@ -36,3 +37,4 @@ inline __m512i cvtepu16_epi32(__m256i a) {
 #define _mm512_cvtepu8_epi32 simulated::cvtepu8_epi32
 #define _mm512_cvtepi8_epi32 simulated::cvtepi8_epi32
 #define _mm512_cvtepu16_epi32 simulated::cvtepu16_epi32
+#define _mm256_dpbusd_avx_epi32 simde_mm256_dpbusd_epi32
