@@ -261,7 +261,7 @@ template <class V, WeightType kType, int S, int R, bool kIsOne>
 static inline const QuantizedGroup* inputs_of(const Activations& x, const QuantizedGroup*) { return x.quantized; }
 static inline const SplitGroup* inputs_of(const Activations& x, const SplitGroup*) { return x.split; }
 
-// Blocks [first, last) for rows [row, row + count) of a panel, S at a time and then one at a time.
+// Blocks [first, last) for rows [row, row + count) of a panel, S at a time and what is left in smaller strips.
 template <class V, WeightType kType, int S, int R, bool kIsOne>
 inline void multiply_blocks(const Product& p, int first, int last, int row, int count, const Tiles& tiles) {
   using Input = typename Scheme<V, kType>::Input;
@@ -279,7 +279,7 @@ inline void multiply_blocks(const Product& p, int first, int last, int row, int 
       }
     }
   }
-  if constexpr (S > 1) multiply_blocks<V, kType, 1, R, kIsOne>(p, b, last, row, count, tiles);
+  if constexpr (S > 1) multiply_blocks<V, kType, S / 2, R, kIsOne>(p, b, last, row, count, tiles);
 }
 
 // One tile of `count` rows of a panel.

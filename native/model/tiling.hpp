@@ -13,7 +13,7 @@ namespace paceline {
 inline int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 inline constexpr std::size_t kTileBytes = 8 << 10;  // weights of a tile at least: about a microsecond of reading
-inline constexpr int kTileBlocks = 4;                // blocks of a tile at least: what a thread reads side by side
+inline constexpr int kTileBlocks = 4;                // blocks of a tile at least: what is read side by side
 
 // One matrix of a product and where in the output row its part begins.
 struct Part {
@@ -29,41 +29,45 @@ struct Parts {
 
 inline Parts only(const Matrix& matrix) { return {{Part{&matrix, 0}}, 1}; }
 
-// Cuts the blocks of a product's matrices into tiles: as even as possible for each thread, of about kTileBytes and
-// kTileBlocks or more.
+// Cuts the blocks of a product's matrices into tiles: an even share of the blocks for each thread, and of that tiles of
+// kTileBlocks, or of as many blocks as make kTileBytes; only a share's last tile can be smaller.
 class Tiling {
  public:
-  Tiling(const Parts& parts, int num_threads) : parts_(parts) {
+  Tiling(const Parts& parts, int num_threads) : parts_(parts), num_threads_(num_threads) {
     for (int i = 0; i < parts.count; ++i) num_blocks_ += parts.parts[i].matrix->view().num_blocks;
     const std::size_t block_bytes = parts.parts[0].matrix->view().block_bytes;
-    const int tile_blocks = std::max(kTileBlocks, static_cast<int>(kTileBytes / block_bytes));
+    tile_blocks_ = std::max(kTileBlocks, static_cast<int>(kTileBytes / block_bytes));
     const int blocks_of_thread = (num_blocks_ + num_threads - 1) / num_threads;
-    num_tiles_ = std::min(num_blocks_, num_threads * ((blocks_of_thread + tile_blocks - 1) / tile_blocks));
+    tiles_of_thread_ = (blocks_of_thread + tile_blocks_ - 1) / tile_blocks_;
   }
 
-  int num_tiles() const { return num_tiles_; }
+  int num_tiles() const { return num_threads_ * tiles_of_thread_; }
 
   // Calls f(part, first, last) for the blocks of the tile, a matrix at a time.
   template <class F>
   void for_each_part(int tile, F f) const {
-    int first = start(tile);
-    int last = start(tile + 1);
+    const int thread = tile / tiles_of_thread_;
+    int first = share(thread) + tile % tiles_of_thread_ * tile_blocks_;
+    int last = std::min(first + tile_blocks_, share(thread + 1));
     for (int i = 0; i < parts_.count && last > 0; ++i) {
       const int num_blocks = parts_.parts[i].matrix->view().num_blocks;
-      if (first < num_blocks) f(parts_.parts[i], std::max(first, 0), std::min(last, num_blocks));
+      if (first < num_blocks && first < last) f(parts_.parts[i], std::max(first, 0), std::min(last, num_blocks));
       first -= num_blocks;
       last -= num_blocks;
     }
   }
 
  private:
-  int start(int tile) const {
-    return static_cast<int>(static_cast<std::int64_t>(num_blocks_) * tile / num_tiles_);
+  // The first block of a thread's share.
+  int share(int thread) const {
+    return static_cast<int>(static_cast<std::int64_t>(num_blocks_) * thread / num_threads_);
   }
 
   const Parts& parts_;
+  const int num_threads_;
   int num_blocks_ = 0;
-  int num_tiles_ = 0;
+  int tile_blocks_ = 1;
+  int tiles_of_thread_ = 1;
 };
 
 }  // namespace paceline
