@@ -26,6 +26,28 @@ static inline const std::uint16_t* keys_of_block(int head_dim, const LayerStore&
   return scratch;
 }
 
+// sums += key * query for channel c.
+template <class Isa, int Q, int B>
+[[gnu::always_inline]] inline void add_channel(const std::uint16_t* const* keys, const float* const* queries, int c,
+                                               typename Isa::F8 (&sums)[Q][2 * B]) {
+  using F8 = typename Isa::F8;
+  if constexpr (Q <= 3) {  // one key at a time
+    F8 q[Q];
+    for (int i = 0; i < Q; ++i) q[i] = Isa::splat(queries[i][c]);
+    for (int b = 0; b < 2 * B; ++b) {
+      const F8 key = Isa::load_half(keys[b / 2] + c * kPageSize + b % 2 * 8);
+      for (int i = 0; i < Q; ++i) sums[i][b] = Isa::fma(key, q[i], sums[i][b]);
+    }
+  } else {  // one query at a time
+    F8 key[2 * B];
+    for (int b = 0; b < 2 * B; ++b) key[b] = Isa::load_half(keys[b / 2] + c * kPageSize + b % 2 * 8);
+    for (int i = 0; i < Q; ++i) {
+      const F8 q = Isa::splat(queries[i][c]);
+      for (int b = 0; b < 2 * B; ++b) sums[i][b] = Isa::fma(key[b], q, sums[i][b]);
+    }
+  }
+}
+
 // Scores of Q queries at kPageSize * B positions from `at` on, whose keys are `keys`. Q * B * 2 sums: enough that none
 // waits for the one before, few enough for the registers.
 template <class Isa, int Q, int B>
@@ -36,22 +58,9 @@ inline void score_blocks(const AttentionShape& shape, const std::uint16_t* const
   for (auto& query : sums) {
     for (auto& sum : query) sum = Isa::zero();
   }
-  for (int c = 0; c < shape.head_dim; ++c) {
-    if constexpr (Q <= 3) {  // one key at a time
-      F8 q[Q];
-      for (int i = 0; i < Q; ++i) q[i] = Isa::splat(queries[i][c]);
-      for (int b = 0; b < 2 * B; ++b) {
-        const F8 key = Isa::load_half(keys[b / 2] + c * kPageSize + b % 2 * 8);
-        for (int i = 0; i < Q; ++i) sums[i][b] = Isa::fma(key, q[i], sums[i][b]);
-      }
-    } else {  // one query at a time
-      F8 key[2 * B];
-      for (int b = 0; b < 2 * B; ++b) key[b] = Isa::load_half(keys[b / 2] + c * kPageSize + b % 2 * 8);
-      for (int i = 0; i < Q; ++i) {
-        const F8 q = Isa::splat(queries[i][c]);
-        for (int b = 0; b < 2 * B; ++b) sums[i][b] = Isa::fma(key[b], q, sums[i][b]);
-      }
-    }
+  for (int start = 0; start < shape.head_dim; start += 8) {
+#pragma GCC unroll 4
+    for (int c = start; c < start + 8; ++c) add_channel<Isa, Q, B>(keys, queries, c, sums);
   }
   const F8 scale = Isa::splat(shape.scale);
   for (int i = 0; i < Q; ++i) {

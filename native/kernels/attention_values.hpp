@@ -14,13 +14,25 @@ struct ValueRange {
   const Chunk* ahead;  // keys to ask memory for meanwhile, or null
 };
 
-// Asks for the part `index` of `count` of the block's keys.
-template <class Isa>
-inline void prefetch_keys(const Chunk* chunk, int block, int head_dim, int index, int count) {
-  if (chunk == nullptr || block >= chunk->num_blocks) return;
-  const int size = kPageSize * head_dim;
-  for (int i = size / 32 * index / count; i < size / 32 * (index + 1) / count; ++i) {
-    Isa::prefetch(chunk->blocks[block] + 32 * i);
+// sums += weight * value for the position whose values begin at `values`.
+template <class Isa, int Q, int C>
+[[gnu::always_inline]] inline void add_position(const std::uint16_t* values, const float* const* weights, int at,
+                                                typename Isa::F8 (&sums)[Q][C]) {
+  using F8 = typename Isa::F8;
+  if constexpr (Q <= 3) {  // one vector of channels at a time
+    F8 weight[Q];
+    for (int i = 0; i < Q; ++i) weight[i] = Isa::splat(weights[i][at]);
+    for (int j = 0; j < C; ++j) {
+      const F8 value = Isa::load_half(values + 8 * j);
+      for (int i = 0; i < Q; ++i) sums[i][j] = Isa::fma(value, weight[i], sums[i][j]);
+    }
+  } else {  // one query at a time
+    F8 value[C];
+    for (int j = 0; j < C; ++j) value[j] = Isa::load_half(values + 8 * j);
+    for (int i = 0; i < Q; ++i) {
+      const F8 weight = Isa::splat(weights[i][at]);
+      for (int j = 0; j < C; ++j) sums[i][j] = Isa::fma(value[j], weight, sums[i][j]);
+    }
   }
 }
 
@@ -32,28 +44,20 @@ inline void weigh_channels(const ValueRange& range, int head_dim, int c) {
   for (int i = 0; i < Q; ++i) {
     for (int j = 0; j < C; ++j) sums[i][j] = Isa::load(range.sums[i] + c + 8 * j);
   }
+  const int share_begin = kPageSize * c;  // every pass over the channels asks for its share of the keys
+  const int share_end = kPageSize * (c + 8 * C);
   for (int at = range.first; at < range.last;) {
     const int block = at / kPageSize;
     const int end = range.last < (block + 1) * kPageSize ? range.last : (block + 1) * kPageSize;
-    prefetch_keys<Isa>(range.ahead, block, head_dim, c / (8 * C), head_dim / (8 * C));
-    const std::uint16_t* values = range.chunk.blocks[block] + (kPageSize + at % kPageSize) * head_dim + c;
-    for (; at < end; ++at, values += head_dim) {
-      if constexpr (Q <= 3) {  // one vector of channels at a time
-        F8 weights[Q];
-        for (int i = 0; i < Q; ++i) weights[i] = Isa::splat(range.weights[i][at]);
-        for (int j = 0; j < C; ++j) {
-          const F8 value = Isa::load_half(values + 8 * j);
-          for (int i = 0; i < Q; ++i) sums[i][j] = Isa::fma(value, weights[i], sums[i][j]);
-        }
-      } else {  // one query at a time
-        F8 value[C];
-        for (int j = 0; j < C; ++j) value[j] = Isa::load_half(values + 8 * j);
-        for (int i = 0; i < Q; ++i) {
-          const F8 weight = Isa::splat(range.weights[i][at]);
-          for (int j = 0; j < C; ++j) sums[i][j] = Isa::fma(value[j], weight, sums[i][j]);
-        }
-      }
+    if (range.ahead != nullptr && block < range.ahead->num_blocks) {
+      for (int i = share_begin; i < share_end; i += 32) Isa::prefetch(range.ahead->blocks[block] + i);
     }
+    const std::uint16_t* values = range.chunk.blocks[block] + (kPageSize + at % kPageSize) * head_dim + c;
+    for (; at + 4 <= end; at += 4) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i, values += head_dim) add_position<Isa, Q, C>(values, range.weights, at + i, sums);
+    }
+    for (; at < end; ++at, values += head_dim) add_position<Isa, Q, C>(values, range.weights, at, sums);
   }
   for (int i = 0; i < Q; ++i) {
     for (int j = 0; j < C; ++j) Isa::store(range.sums[i] + c + 8 * j, sums[i][j]);
