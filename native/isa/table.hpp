@@ -52,8 +52,8 @@ void multiply(const Product& p, int first, int last) {
 
 template <class Isa>
 constexpr Kernels make_table(const char* name) {
-  return {name,      multiply<Isa>,   quantize<Isa>, rms_norm<Isa>, swiglu<Isa>,      geglu<Isa>,
-          rope<Isa>, rope_split<Isa>, store_kv<Isa>, attend<Isa>,   read_streams<Isa>};
+  return {name,      multiply<Isa>,   quantize<Isa>, rms_norm<Isa>, swiglu<Isa>, geglu<Isa>,
+          rope<Isa>, rope_split<Isa>, store_kv<Isa>, attend<Isa>,   merge<Isa>,  read_streams<Isa>};
 }
 
 }  // namespace paceline::kernels

@@ -10,22 +10,6 @@ namespace {
 constexpr std::size_t kPrefetchBytes = 1 << 10;  // of each of a product's first blocks
 constexpr int kGateColumns = 256;                // columns of a tile; whole groups
 
-// How many of the `group` query heads that share keys a task takes. More share their reading, fewer keep more threads
-// busy: a head costs about 0.4 of the first one's time when it comes along.
-int heads_of_task(int num_groups, int group, int num_threads) {
-  int best = 1;
-  double best_time = 0;
-  for (int heads = 1; heads <= std::min(group, kMaxHeads); ++heads) {
-    const int num_tasks = num_groups * ((group + heads - 1) / heads);
-    const double time = (num_tasks + num_threads - 1) / num_threads * (0.6 + 0.4 * heads);
-    if (heads == 1 || time < best_time) {
-      best = heads;
-      best_time = time;
-    }
-  }
-  return best;
-}
-
 void add(float* x, const std::vector<float>& y) {
   for (std::size_t i = 0; i < y.size(); ++i) x[i] += y[i];
 }
@@ -153,29 +137,41 @@ void Decoder::store_keys_and_values(const Batch& batch, int row, int layer) {
   }
 }
 
-void Decoder::attention(Team& team, const Batch& batch, int layer) {
+AttentionScratch Decoder::attention_scratch(int thread) {
+  float* floats = attention_floats_[thread].data();
+  float* partials = floats + kTileQueries * kChunk;
+  return {floats, partials, partials + kTileQueries * partial_size(config_.head_dim), keys_[thread].data()};
+}
+
+void Decoder::attention(Team& team, const Forward& job, int layer) {
+  const Batch& batch = job.batch;
   const int num_rows = static_cast<int>(batch.rows().size());
   team.for_each(num_rows, [&](int row) { store_keys_and_values(batch, row, layer); });
 
-  const AttentionShape shape{config_.head_dim, config_.num_heads, config_.num_kv_heads, config_.attention_scale,
-                             config_.layer_windows[layer]};
-  const int group = config_.num_heads / config_.num_kv_heads;
-  const int heads = heads_of_task(num_rows * config_.num_kv_heads, group, config_.num_threads);
-  const int tasks_of_group = (group + heads - 1) / heads;
-  const int tasks_of_row = config_.num_kv_heads * tasks_of_group;
-  const AttentionScratch scratch{scores_[team.thread()].data(),
-                                 static_cast<std::size_t>(round_up(config_.max_length, kPageSize)),
-                                 keys_[team.thread()].data()};
-  team.for_each(num_rows * tasks_of_row, [&](int task) {
-    const std::size_t row = task / tasks_of_row;
-    const int kv_head = task % tasks_of_row / tasks_of_group;
-    const int first = kv_head * group + task % tasks_of_group * heads;
-    const int last = std::min(first + heads, (kv_head + 1) * group);
-    kernels_.attend(shape, store_.layer(layer), batch.rows()[row].view, scratch, qkv_.data() + row * qkv_stride(),
-                    first, last, kv_head, attended_.view.values + row * attended_.view.columns);
+  const auto window = std::find(windows_.begin(), windows_.end(), config_.layer_windows[layer]);
+  const AttentionPlan& plan = job.plans[window - windows_.begin()];
+  const LayerStore store = store_.layer(layer);
+  const AttentionRows rows{batch.views().data(), qkv_.data(), static_cast<std::size_t>(qkv_stride()),
+                           attended_.view.values, static_cast<std::size_t>(attended_.view.columns)};
+  const AttentionScratch scratch = attention_scratch(team.thread());
+  team.for_each(plan.num_tasks(), [&](int task) {
+    kernels_.attend(plan.shape(), store, rows, plan.task(task, partials_.data()), scratch);
   });
-  team.for_each(num_rows,
-                [&](int row) { kernels_.quantize(attended_.view, row, 0, attended_.view.columns / kGroup * kGroup); });
+  team.for_each(num_rows, [&](int row) {
+    if (plan.has_partials()) merge(plan, batch, row);
+    kernels_.quantize(attended_.view, row, 0, attended_.view.columns / kGroup * kGroup);
+  });
+}
+
+// Puts together what the row's heads got from runs of chunks that were tasks of their own.
+void Decoder::merge(const AttentionPlan& plan, const Batch& batch, int row) {
+  float* out = attended_.view.values + static_cast<std::size_t>(row) * attended_.view.columns;
+  for (int head = 0; head < config_.num_heads; ++head) {
+    const AttentionPlan::Partials& partials = plan.partials_of(row, head);
+    if (partials.stride == 0) continue;
+    kernels_.merge(plan.shape(), batch.views()[row], partials_.data() + partials.offset, partials.stride,
+                   out + head * config_.head_dim);
+  }
 }
 
 void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) {
