@@ -16,6 +16,11 @@ inline constexpr int kMaxRows = 16;   // rows that one pass over a weight block 
 inline constexpr int kMaxHeads = 3;   // query heads that share one reading of keys: what the registers hold
 inline constexpr int kPageSize = 16;  // slots in a page; also the positions that attention scores at a time
 
+// The steps of the arithmetic probes.
+inline constexpr int kCodeProducts = 8;
+inline constexpr int kProductMultiplyAdds = 32;
+inline constexpr int kFloatChains = 10;
+
 // 32 inputs of one row, quantised: value = scale * code.
 struct QuantizedGroup {
   std::int8_t codes[kGroup];
@@ -121,6 +126,12 @@ struct Kernels {
 
   // Reads `bytes` as 1, 2, 4 or 8 parallel prefetched streams; returns a checksum.
   std::uint64_t (*read_streams)(const std::uint8_t* data, std::size_t bytes, int num_streams);
+
+  // Each step does kCodeProducts products of 32 codes and 4 inputs, from 256 bytes of codes and 32 of inputs; returns a
+  // checksum.
+  std::uint64_t (*multiply_codes)(const std::uint8_t* data, std::size_t num_steps);
+  // Each step adds to kFloatChains chains of 8 values, x = x * data[i] + data[8 + i]; returns a checksum.
+  std::uint64_t (*multiply_floats)(const float* data, std::size_t num_steps);
 };
 
 extern const Kernels kPortableKernels;

@@ -34,7 +34,7 @@ void add(float* x, const std::vector<float>& y) {
 
 void Decoder::embed(Team& team, const Batch& batch) {
   const int width = config_.hidden_size;
-  team.for_each(static_cast<int>(batch.rows().size()), [&](int row) {
+  team.for_each(phase::kEmbed, static_cast<int>(batch.rows().size()), [&](int row) {
     float* x = x_.data() + static_cast<std::size_t>(row) * width;
     weights_.embedding().dequantize_row(batch.rows()[row].token, x);
     if (config_.embedding_scale != 1.0f) {
@@ -64,7 +64,7 @@ Decoder::Residual Decoder::projected(const std::vector<float>& post_norm) {
 
 void Decoder::normalize(Team& team, const Batch& batch, const Residual& residual, const std::vector<float>& weight) {
   const int width = config_.hidden_size;
-  team.for_each(static_cast<int>(batch.rows().size()), [&](int row) {
+  team.for_each(phase::kNorm, static_cast<int>(batch.rows().size()), [&](int row) {
     add_and_normalize(row, residual, weight, normed_.view.values + static_cast<std::size_t>(row) * width);
     kernels_.quantize(normed_.view, row, 0, width / kGroup * kGroup);
   });
@@ -81,10 +81,10 @@ void Decoder::add_and_normalize(std::size_t row, const Residual& residual, const
   kernels_.rms_norm(x_.data() + row * width, added, weight.data(), epsilon, width, out);
 }
 
-void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, const Parts& parts, float* out,
-                       int stride) {
+void Decoder::multiply(Team& team, phase::Kind kind, const Activations& inputs, int num_rows, const Parts& parts,
+                       float* out, int stride) {
   const Tiling tiling(parts);
-  team.for_each(tiling.num_tiles(), [&](int tile) {
+  team.for_each(kind, tiling.num_tiles(), [&](int tile) {
     const auto [part, first, last] = tiling.at(tile);
     const Product product{part->matrix->view(), inputs, num_rows, out + part->offset, static_cast<std::size_t>(stride)};
     kernels_.multiply(product, first, last);
@@ -147,7 +147,7 @@ void Decoder::store_keys_and_values(const Batch& batch, int row, int layer) {
 
 void Decoder::attention(Team& team, const Batch& batch, int layer) {
   const int num_rows = static_cast<int>(batch.rows().size());
-  team.for_each(num_rows, [&](int row) { store_keys_and_values(batch, row, layer); });
+  team.for_each(phase::kStore, num_rows, [&](int row) { store_keys_and_values(batch, row, layer); });
 
   const AttentionShape shape{config_.head_dim, config_.num_heads, config_.num_kv_heads, config_.attention_scale,
                              config_.layer_windows[layer]};
@@ -158,7 +158,7 @@ void Decoder::attention(Team& team, const Batch& batch, int layer) {
   const AttentionScratch scratch{scores_[team.thread()].data(),
                                  static_cast<std::size_t>(round_up(config_.max_length, kPageSize)),
                                  keys_[team.thread()].data()};
-  team.for_each(num_rows * tasks_of_row, [&](int task) {
+  team.for_each(phase::kAttention, num_rows * tasks_of_row, [&](int task) {
     const std::size_t row = task / tasks_of_row;
     const int kv_head = task % tasks_of_row / tasks_of_group;
     const int first = kv_head * group + task % tasks_of_group * heads;
@@ -166,17 +166,17 @@ void Decoder::attention(Team& team, const Batch& batch, int layer) {
     kernels_.attend(shape, store_.layer(layer), batch.rows()[row].view, scratch, qkv_.data() + row * qkv_stride(),
                     first, last, kv_head, attended_.view.values + row * attended_.view.columns);
   });
-  team.for_each(num_rows,
+  team.for_each(phase::kNorm, num_rows,
                 [&](int row) { kernels_.quantize(attended_.view, row, 0, attended_.view.columns / kGroup * kGroup); });
 }
 
 void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) {
   const int width = config_.intermediate_size;
-  multiply(team, normed_.view, num_rows, gate_up_parts(layer), gate_up_.data(), 2 * width);
+  multiply(team, phase::kGateUp, normed_.view, num_rows, gate_up_parts(layer), gate_up_.data(), 2 * width);
   prefetch(team, only(layer.down));
   const int tiles_of_row = (width + kGateColumns - 1) / kGateColumns;
   const auto activate = config_.is_gelu ? kernels_.geglu : kernels_.swiglu;
-  team.for_each(num_rows * tiles_of_row, [&](int tile) {
+  team.for_each(phase::kGating, num_rows * tiles_of_row, [&](int tile) {
     const std::size_t row = tile / tiles_of_row;
     const int first = tile % tiles_of_row * kGateColumns;
     const int last = std::min(first + kGateColumns, width);
@@ -184,14 +184,14 @@ void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) 
     activate(gate + first, gate + width + first, last - first, gated_.view.values + row * width + first);
     kernels_.quantize(gated_.view, static_cast<int>(row), first, last / kGroup * kGroup);
   });
-  multiply(team, gated_.view, num_rows, only(layer.down), projected_.data(), layer.down.padded_rows());
+  multiply(team, phase::kDown, gated_.view, num_rows, only(layer.down), projected_.data(), layer.down.padded_rows());
 }
 
 void Decoder::keep_hidden(Team& team, const Batch& batch, const Residual& residual, std::size_t index,
                           std::size_t num_layers) {
   const std::size_t width = config_.hidden_size;
   const std::size_t stride = round_up(config_.hidden_size, kBlockRows);
-  team.for_each(static_cast<int>(batch.hidden_rows().size()), [&](int i) {
+  team.for_each(phase::kHidden, static_cast<int>(batch.hidden_rows().size()), [&](int i) {
     const std::size_t row = batch.hidden_rows()[i];
     const float* x = x_.data() + row * width;
     float* added = residual.values == nullptr ? nullptr : residual.values + row * stride;
@@ -208,12 +208,13 @@ void Decoder::head_logits(Team& team, const Batch& batch, const Residual& residu
   const int width = config_.hidden_size;
   const int num_rows = static_cast<int>(batch.logits_rows().size());
   if (num_rows > 0) prefetch(team, only(weights_.head()));
-  team.for_each(num_rows, [&](int i) {
+  team.for_each(phase::kNorm, num_rows, [&](int i) {
     add_and_normalize(batch.logits_rows()[i], residual, weights_.output_norm(),
                       last_.view.values + static_cast<std::size_t>(i) * width);
     kernels_.quantize(last_.view, i, 0, width / kGroup * kGroup);
   });
-  if (num_rows > 0) multiply(team, last_.view, num_rows, only(weights_.head()), logits_.data(), padded_vocab_size());
+  if (num_rows > 0)
+    multiply(team, phase::kHead, last_.view, num_rows, only(weights_.head()), logits_.data(), padded_vocab_size());
 }
 
 }  // namespace paceline
