@@ -130,7 +130,8 @@ struct Kernels {
   // Each step does kCodeProducts products of 32 codes and 4 inputs, from 256 bytes of codes and 32 of inputs; returns a
   // checksum.
   std::uint64_t (*multiply_codes)(const std::uint8_t* data, std::size_t num_steps);
-  // Each step adds to kFloatChains chains of 8 values, x = x * data[i] + data[8 + i]; returns a checksum.
+  // Each step does x[j] = x[j] * data[j] + data[8 + j], j < 8, for kFloatChains chains x; chain i begins as
+  // x[j] = data[16 + i + j]. Returns a checksum.
   std::uint64_t (*multiply_floats)(const float* data, std::size_t num_steps);
 };
 

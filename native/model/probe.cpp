@@ -65,8 +65,8 @@ double code_rate(ThreadPool& pool, const Kernels& kernels, int repeats) {
 }
 
 double float_rate(ThreadPool& pool, const Kernels& kernels, int repeats) {
-  float data[16];
-  std::fill(data, data + 16, 0.5f);
+  float data[40];
+  std::fill(data, data + 40, 0.5f);
   return best_rate(pool, kFloatChains * kBlockRows, repeats,
                    [&](std::size_t num_steps) { return kernels.multiply_floats(data, num_steps); });
 }
