@@ -29,12 +29,12 @@ def check_plot(path: Path) -> None:
         ) from None
 
 
-def draw(path: Path, model: str, profile: Profile, roofline: Roofline, work: ModelWork) -> None:
+def draw(path: Path, title: str, profile: Profile, roofline: Roofline, work: ModelWork) -> None:
     """Write the picture in the format that the file's ending names."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 5.5), layout="constrained")
-    figure.suptitle(model, parse_math=False)
+    figure.suptitle(title, parse_math=False)
     left, right = figure.subplots(1, 2)
     limits = Limits.of(profile, roofline)
     _draw_parts(left, roofline.steps[: len(ROWS)], limits)

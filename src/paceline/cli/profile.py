@@ -17,7 +17,7 @@ from paceline.cli.plot import check_plot, draw
 from paceline.cli.progress import terminal_progress
 from paceline.engine.rehearsal import EngineRehearsal
 from paceline.errors import UsageError
-from paceline.models import open_model
+from paceline.models import Progress, open_model
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.runtime.profile import ContextTimes, Profile, capacity, fits, measure, step_weight_bytes
 from paceline.runtime.roofline import Limits, Roofline
@@ -43,8 +43,8 @@ def profile(
     contexts: Sequence[int],
     rounds: int,
     is_json: bool,
-    is_roofline: bool = False,
-    plot: Path | None = None,
+    is_roofline: bool,
+    plot: Path | None,
 ) -> None:
     """Measure and print. Contexts that the model does not have are left out with a note."""
     _check(contexts, rounds, is_roofline, plot)
@@ -62,21 +62,28 @@ def profile(
     rooflines: Iterator[Roofline | None] = repeat(None)
     if is_roofline:
         rooflines = measure_roofline(runtime, work, EngineRehearsal(runtime), kept, rounds)
-    progress.begin("Measuring", rounds)
-    try:
-        # Round by round: what both measure is set against each other.
-        for measured in zip(measure(runtime, weight_bytes, kept, rounds), rooflines, strict=False):
-            progress.update(len(measured[0].contexts[0].samples[1]))
-    finally:
-        progress.end()
-    result, roofline = measured
+    result, roofline = _last(measure(runtime, weight_bytes, kept, rounds), rooflines, progress, rounds)
     setting = Setting(model, runtime.info.name.removeprefix("native-"), runtime.num_threads, rounds)
     if plot is not None and roofline is not None:
-        draw(plot, model, result, roofline, work)
+        title = f"{Path(model).name}, {setting.isa}, {setting.threads} threads"
+        draw(plot, title, result, roofline, work)
     if is_json:
         typer.echo(json.dumps(as_json(setting, result, roofline), allow_nan=False))
     else:
         _print(setting, result, roofline)
+
+
+def _last(
+    profiles: Iterator[Profile], rooflines: Iterator[Roofline | None], progress: Progress, rounds: int
+) -> tuple[Profile, Roofline | None]:
+    """What is known after the last round. Round by round, for what both measure is set against each other."""
+    progress.begin("Measuring", rounds)
+    try:
+        for measured in zip(profiles, rooflines, strict=False):
+            progress.update(len(measured[0].contexts[0].samples[1]))
+    finally:
+        progress.end()
+    return measured
 
 
 def _check(contexts: Sequence[int], rounds: int, is_roofline: bool, plot: Path | None) -> None:

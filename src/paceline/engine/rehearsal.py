@@ -33,7 +33,7 @@ class EngineRehearsal:
         self._answers: dict[int, tuple[int, ...]] = {}  # by context: its first tokens
 
     def __call__(self, rows: int, context: int) -> StepTimes:
-        """Raises ValueError for less than one row or cached token, RuntimeError where the step has other rows."""
+        """Raises ValueError for less than one row or cached token, RuntimeError where they do not fit."""
         if rows < 1 or context < 1:
             raise ValueError(f"a step of {rows} rows behind {context} tokens; expected at least 1 of each")
         stage = _Stage(self._runtime, self._answer(context, rows - 1), context)
@@ -75,7 +75,10 @@ class _Stage:
 
     def step(self) -> StepRecord:
         self.rule.accept_ns = 0
-        self.tokens += self._engine.step()[0].tokens
+        outputs = self._engine.step()
+        if not outputs:
+            raise RuntimeError(f"there is no room for another step: a sequence has {self._engine.max_length} positions")
+        self.tokens += outputs[0].tokens
         return self._records[-1]
 
 
