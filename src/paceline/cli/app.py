@@ -146,7 +146,7 @@ def profile(
         bool,
         typer.Option(
             "--roofline",
-            help="Also take steps of 1, 4, 8 and 16 rows apart, at the shortest context, and of one row at the others: "
+            help="Take steps apart too, of 1, 4, 8 and 16 rows at the shortest context, of one row at the others: the "
             "bytes, multiply-adds and time of each part, and its share of what bandwidth and arithmetic allow.",
         ),
     ] = False,

@@ -8,7 +8,14 @@ _COLUMNS = ("part", "MB", "10⁶\nmul-adds", "ms", "share", "limit\nms", "set by
 
 
 def as_json(roofline: Roofline, limits: Limits) -> dict[str, Any]:
-    """Rates in 10⁹ a second. Limits are null for parts without one; `waiting_ms` of a part is in the part `waiting`."""
+    """Rates in 10⁹ a second, times of steps and parts in ms.
+
+    The `ms` of a step's parts add up to `step_ms`, those of its native parts and their rest to `forward_ms`. A part's
+    `waiting_ms` is not in its `ms`, but in that of the part `waiting`. `reading_ms` and `multiplying_ms` are what all
+    bytes and all products of a step take at the limits. `limit_ms`, `limit_set_by` ("bytes" or "arithmetic") and
+    `of_limit` (the limit over the time) are null for parts that have no limit, `shape` and `types` for all but
+    products. A step's `limit_ms` is the sum of its parts'.
+    """
     return {
         "code_rate_g_per_s": limits.code_rate / 1e9,
         "float_rate_g_per_s": limits.float_rate / 1e9,

@@ -74,7 +74,7 @@ def step_weight_bytes(model: Model) -> int:
 
 def capacity(config: ModelConfig, contexts: Sequence[int]) -> int:
     """The `max_length` that a runtime needs for measuring at these contexts."""
-    return min(config.context_length, max(1, *contexts) + _ROOM)
+    return min(config.context_length, max([1, *contexts]) + _ROOM)
 
 
 def fits(config: ModelConfig, context: int) -> bool:
