@@ -156,7 +156,6 @@ def profile(
             "--plot",
             metavar="FILE",
             help="Draw the roofline into FILE, .png or .svg. Only with --roofline, and with paceline[plot] installed.",
-            show_default=False,
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
