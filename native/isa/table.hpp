@@ -1,6 +1,7 @@
 // The kernel table of one instruction set: every kernel instantiated with its vector type.
 #pragma once
 
+#include "kernels/arithmetic.hpp"
 #include "kernels/attention.hpp"
 #include "kernels/bandwidth.hpp"
 #include "kernels/elementwise.hpp"
@@ -52,8 +53,20 @@ void multiply(const Product& p, int first, int last) {
 
 template <class Isa>
 constexpr Kernels make_table(const char* name) {
-  return {name,      multiply<Isa>,   quantize<Isa>, rms_norm<Isa>, swiglu<Isa>, geglu<Isa>,
-          rope<Isa>, rope_split<Isa>, store_kv<Isa>, attend<Isa>,   merge<Isa>,  read_streams<Isa>};
+  return {name,
+          multiply<Isa>,
+          quantize<Isa>,
+          rms_norm<Isa>,
+          swiglu<Isa>,
+          geglu<Isa>,
+          rope<Isa>,
+          rope_split<Isa>,
+          store_kv<Isa>,
+          attend<Isa>,
+          merge<Isa>,
+          read_streams<Isa>,
+          multiply_codes<Isa>,
+          multiply_floats<Isa>};
 }
 
 }  // namespace paceline::kernels

@@ -21,6 +21,11 @@ inline constexpr int kChunk = 256;
 inline constexpr int kTileQueries = 6;   // queries whose sums the registers hold
 inline constexpr int kTaskQueries = 24;  // queries that a task takes through a chunk while the cache holds it
 
+// The steps of the arithmetic probes.
+inline constexpr int kCodeMultiplyAdds = 512;
+inline constexpr int kFloatChains = 10;
+inline constexpr int kFloatLanes = 8;
+
 // 32 inputs of one row, quantised: value = scale * code.
 struct QuantizedGroup {
   std::int8_t codes[kGroup];
@@ -163,6 +168,13 @@ struct Kernels {
 
   // Reads `bytes` as 1, 2, 4 or 8 parallel prefetched streams; returns a checksum.
   std::uint64_t (*read_streams)(const std::uint8_t* data, std::size_t bytes, int num_streams);
+
+  // Each step does kCodeMultiplyAdds products of codes and inputs, from 256 bytes of codes and 32 of inputs; returns a
+  // checksum.
+  std::uint64_t (*multiply_codes)(const std::uint8_t* data, std::size_t num_steps);
+  // Each step does x[j] = x[j] * data[j] + data[8 + j], j < 8, for kFloatChains chains x; chain i begins as
+  // x[j] = data[16 + i + j]. Returns a checksum.
+  std::uint64_t (*multiply_floats)(const float* data, std::size_t num_steps);
 };
 
 extern const Kernels kPortableKernels;

@@ -112,9 +112,35 @@ double Decoder::read_bandwidth(std::size_t bytes, int repeats) {
   return paceline::read_bandwidth(pool_, kernels_, bytes, repeats);
 }
 
+double Decoder::code_rate(int repeats) {
+  const Exclusive exclusive(is_in_use_);
+  return paceline::code_rate(pool_, kernels_, repeats);
+}
+
+double Decoder::float_rate(int repeats) {
+  const Exclusive exclusive(is_in_use_);
+  return paceline::float_rate(pool_, kernels_, repeats);
+}
+
+void Decoder::start_trace() {
+  const Exclusive exclusive(is_in_use_);
+  tracer_.start(config_.num_layers);
+}
+
+void Decoder::stop_trace() {
+  const Exclusive exclusive(is_in_use_);
+  tracer_.stop();
+}
+
+ForwardTrace Decoder::trace() {
+  const Exclusive exclusive(is_in_use_);
+  return tracer_.sums();
+}
+
 void Decoder::forward(const std::vector<Segment>& segments, const std::vector<int>& hidden_layers) {
   const Exclusive exclusive(is_in_use_);
   require(weights_.is_complete(), "the model's weights are not loaded");
+  const Tracer::Run traced = tracer_.begin(config_.num_threads);
   const auto job =
       std::make_shared<Forward>(Forward{Batch(segments, {config_.max_rows, config_.max_logits_rows, config_.max_length,
                                                          padded_vocab_size(), store_.num_pages()}),
@@ -132,7 +158,8 @@ void Decoder::forward(const std::vector<Segment>& segments, const std::vector<in
   plan_attention(*job);
   constexpr std::size_t kPhasesOfLayer = 10;
   const std::size_t num_phases = kPhasesOfLayer * config_.num_layers + hidden_layers.size() + 3;
-  pool_.run([this, job](Team& team) { run(team, *job); }, num_phases);
+  pool_.run([this, job](Team& team) { run(team, *job); }, num_phases, traced.job);
+  tracer_.end(traced);
 }
 
 void Decoder::plan_attention(Forward& job) {
@@ -158,17 +185,19 @@ void Decoder::run(Team& team, const Forward& job) {
     }
     if (i == config_.num_layers) break;
     const LayerWeights& layer = weights_.layers()[i];
+    team.set_first_label(phase::first_label(i + 1));
     prefetch(team, qkv_parts(layer));
     normalize(team, batch, residual, layer.attn_norm);
-    multiply(team, normed_.view, num_rows, qkv_parts(layer), qkv_.data(), qkv_stride());
+    multiply(team, phase::kQkv, normed_.view, num_rows, qkv_parts(layer), qkv_.data(), qkv_stride());
     prefetch(team, only(layer.o));
     attention(team, job, i);
-    multiply(team, attended_.view, num_rows, only(layer.o), projected_.data(), config_.hidden_size);
+    multiply(team, phase::kOutput, attended_.view, num_rows, only(layer.o), projected_.data(), config_.hidden_size);
     prefetch(team, gate_up_parts(layer));
     normalize(team, batch, projected(layer.post_attn_norm), layer.ffn_norm);
     feed_forward(team, num_rows, layer);
     residual = projected(layer.post_ffn_norm);
   }
+  team.set_first_label(phase::first_label(0));
   head_logits(team, batch, residual);
 }
 

@@ -12,6 +12,7 @@
 #include "model/batch.hpp"
 #include "model/config.hpp"
 #include "model/decoder_weights.hpp"
+#include "model/forward_trace.hpp"
 #include "model/paged_store.hpp"
 #include "model/tiling.hpp"
 #include "support/aligned.hpp"
@@ -46,6 +47,11 @@ class Decoder {
   void poison_pages(const std::vector<int>& pages);
   std::size_t store_bytes() const { return store_.bytes(); }
   double read_bandwidth(std::size_t bytes, int repeats);
+  double code_rate(int repeats);
+  double float_rate(int repeats);
+  void start_trace();
+  void stop_trace();
+  ForwardTrace trace();
   std::size_t weight_bytes() const { return weights_.bytes(); }
 
  private:
@@ -73,7 +79,8 @@ class Decoder {
   void store_angles(const Row& row, std::size_t index);
   void normalize(Team& team, const Batch& batch, const Residual& residual, const std::vector<float>& weight);
   void add_and_normalize(std::size_t row, const Residual& residual, const std::vector<float>& weight, float* out);
-  void multiply(Team& team, const Activations& inputs, int num_rows, const Parts& parts, float* out, int stride);
+  void multiply(Team& team, phase::Kind kind, const Activations& inputs, int num_rows, const Parts& parts, float* out,
+                int stride);
   // Asks for the weights that the next product begins with on this thread, while other work is still to be done.
   void prefetch(const Team& team, const Parts& parts) const;
   Parts qkv_parts(const LayerWeights& layer) const;
@@ -111,6 +118,7 @@ class Decoder {
   std::atomic<bool> is_in_use_{false};
   int num_logits_rows_ = 0;
   int num_hidden_rows_ = 0;
+  Tracer tracer_;
   ThreadPool pool_;  // last, so that its threads end before anything that they may look at
 };
 

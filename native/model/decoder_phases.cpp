@@ -18,7 +18,7 @@ void add(float* x, const std::vector<float>& y) {
 
 void Decoder::embed(Team& team, const Batch& batch) {
   const int width = config_.hidden_size;
-  team.for_each(static_cast<int>(batch.rows().size()), [&](int row) {
+  team.for_each(phase::kEmbed, static_cast<int>(batch.rows().size()), [&](int row) {
     float* x = x_.data() + static_cast<std::size_t>(row) * width;
     weights_.embedding().dequantize_row(batch.rows()[row].token, x);
     if (config_.embedding_scale != 1.0f) {
@@ -48,7 +48,7 @@ Decoder::Residual Decoder::projected(const std::vector<float>& post_norm) {
 
 void Decoder::normalize(Team& team, const Batch& batch, const Residual& residual, const std::vector<float>& weight) {
   const int width = config_.hidden_size;
-  team.for_each(static_cast<int>(batch.rows().size()), [&](int row) {
+  team.for_each(phase::kNorm, static_cast<int>(batch.rows().size()), [&](int row) {
     add_and_normalize(row, residual, weight, normed_.view.values + static_cast<std::size_t>(row) * width);
     kernels_.quantize(normed_.view, row, 0, width / kGroup * kGroup);
   });
@@ -65,10 +65,10 @@ void Decoder::add_and_normalize(std::size_t row, const Residual& residual, const
   kernels_.rms_norm(x_.data() + row * width, added, weight.data(), epsilon, width, out);
 }
 
-void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, const Parts& parts, float* out,
-                       int stride) {
+void Decoder::multiply(Team& team, phase::Kind kind, const Activations& inputs, int num_rows, const Parts& parts,
+                       float* out, int stride) {
   const Tiling tiling(parts, config_.num_threads);
-  team.for_each(tiling.num_tiles(), [&](int tile) {
+  team.for_each(kind, tiling.num_tiles(), [&](int tile) {
     tiling.for_each_part(tile, [&](const Part& part, int first, int last) {
       kernels_.multiply({part.matrix->view(), inputs, num_rows, part.matrix->rows(), out + part.offset,
                          static_cast<std::size_t>(stride)},
@@ -146,7 +146,7 @@ AttentionScratch Decoder::attention_scratch(int thread) {
 void Decoder::attention(Team& team, const Forward& job, int layer) {
   const Batch& batch = job.batch;
   const int num_rows = static_cast<int>(batch.rows().size());
-  team.for_each(num_rows, [&](int row) { store_keys_and_values(batch, row, layer); });
+  team.for_each(phase::kStore, num_rows, [&](int row) { store_keys_and_values(batch, row, layer); });
 
   const auto window = std::find(windows_.begin(), windows_.end(), config_.layer_windows[layer]);
   const AttentionPlan& plan = job.plans[window - windows_.begin()];
@@ -154,10 +154,10 @@ void Decoder::attention(Team& team, const Forward& job, int layer) {
   const AttentionRows rows{batch.views().data(), qkv_.data(), static_cast<std::size_t>(qkv_stride()),
                            attended_.view.values, static_cast<std::size_t>(attended_.view.columns)};
   const AttentionScratch scratch = attention_scratch(team.thread());
-  team.for_each(plan.num_tasks(), [&](int task) {
+  team.for_each(phase::kAttention, plan.num_tasks(), [&](int task) {
     kernels_.attend(plan.shape(), store, rows, plan.task(task, partials_.data()), scratch);
   });
-  team.for_each(num_rows, [&](int row) {
+  team.for_each(phase::kNorm, num_rows, [&](int row) {
     if (plan.has_partials()) merge(plan, batch, row);
     kernels_.quantize(attended_.view, row, 0, attended_.view.columns / kGroup * kGroup);
   });
@@ -176,11 +176,11 @@ void Decoder::merge(const AttentionPlan& plan, const Batch& batch, int row) {
 
 void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) {
   const int width = config_.intermediate_size;
-  multiply(team, normed_.view, num_rows, gate_up_parts(layer), gate_up_.data(), 2 * width);
+  multiply(team, phase::kGateUp, normed_.view, num_rows, gate_up_parts(layer), gate_up_.data(), 2 * width);
   prefetch(team, only(layer.down));
   const int tiles_of_row = (width + kGateColumns - 1) / kGateColumns;
   const auto activate = config_.is_gelu ? kernels_.geglu : kernels_.swiglu;
-  team.for_each(num_rows * tiles_of_row, [&](int tile) {
+  team.for_each(phase::kGating, num_rows * tiles_of_row, [&](int tile) {
     const std::size_t row = tile / tiles_of_row;
     const int first = tile % tiles_of_row * kGateColumns;
     const int last = std::min(first + kGateColumns, width);
@@ -188,13 +188,13 @@ void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) 
     activate(gate + first, gate + width + first, last - first, gated_.view.values + row * width + first);
     kernels_.quantize(gated_.view, static_cast<int>(row), first, last / kGroup * kGroup);
   });
-  multiply(team, gated_.view, num_rows, only(layer.down), projected_.data(), config_.hidden_size);
+  multiply(team, phase::kDown, gated_.view, num_rows, only(layer.down), projected_.data(), config_.hidden_size);
 }
 
 void Decoder::keep_hidden(Team& team, const Batch& batch, const Residual& residual, std::size_t index,
                           std::size_t num_layers) {
   const std::size_t width = config_.hidden_size;
-  team.for_each(static_cast<int>(batch.hidden_rows().size()), [&](int i) {
+  team.for_each(phase::kHidden, static_cast<int>(batch.hidden_rows().size()), [&](int i) {
     const std::size_t row = batch.hidden_rows()[i];
     const float* x = x_.data() + row * width;
     float* added = residual.values == nullptr ? nullptr : residual.values + row * width;
@@ -211,14 +211,15 @@ void Decoder::head_logits(Team& team, const Batch& batch, const Residual& residu
   const int width = config_.hidden_size;
   const int num_rows = static_cast<int>(batch.logits_rows().size());
   if (num_rows > 0) prefetch(team, only(weights_.head()));
-  team.for_each(num_rows, [&](int i) {
+  team.for_each(phase::kNorm, num_rows, [&](int i) {
     add_and_normalize(batch.logits_rows()[i], residual, weights_.output_norm(),
                       last_.view.values + static_cast<std::size_t>(i) * width);
     kernels_.quantize(last_.view, i, 0, width / kGroup * kGroup);
     float* logits = logits_.data() + static_cast<std::size_t>(i) * padded_vocab_size();
     std::fill(logits + config_.vocab_size, logits + padded_vocab_size(), 0.0f);  // no product writes them
   });
-  if (num_rows > 0) multiply(team, last_.view, num_rows, only(weights_.head()), logits_.data(), padded_vocab_size());
+  if (num_rows > 0)
+    multiply(team, phase::kHead, last_.view, num_rows, only(weights_.head()), logits_.data(), padded_vocab_size());
 }
 
 }  // namespace paceline
