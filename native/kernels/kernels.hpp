@@ -63,6 +63,18 @@ struct TileSizes {
   int of_several;
 };
 
+// Rows up to which a product reads several streams of weights, and how many.
+inline constexpr int kMaxStreamRows = 2;
+inline constexpr int kStreams = 4;
+
+// Blocks [first, last) of a matrix, and of each further stream the ones `stride` blocks behind the stream before it.
+struct Blocks {
+  int first;
+  int last;
+  int stride;
+  int num_streams;
+};
+
 struct Product {
   MatrixView weights;
   Activations inputs;
@@ -137,8 +149,8 @@ struct AttentionScratch {
 struct Kernels {
   const char* name;
 
-  // Blocks [first, last) of the product, all rows.
-  void (*multiply)(const Product&, int first, int last);
+  // Some blocks of the product, all rows.
+  void (*multiply)(const Product&, const Blocks&);
 
   // Quantises columns [first, last) of row `row` of the activations' values; whole groups. A group with a value that is
   // not finite gets the scale NaN, so that the fault shows in everything computed from it.

@@ -186,13 +186,13 @@ void Decoder::run(Team& team, const Forward& job) {
     if (i == config_.num_layers) break;
     const LayerWeights& layer = weights_.layers()[i];
     team.set_first_label(phase::first_label(i + 1));
-    prefetch(team, qkv_parts(layer));
+    prefetch(team, num_rows, qkv_parts(layer));
     normalize(team, batch, residual, layer.attn_norm);
     multiply(team, phase::kQkv, normed_.view, num_rows, qkv_parts(layer), qkv_.data(), qkv_stride());
-    prefetch(team, only(layer.o));
+    prefetch(team, num_rows, only(layer.o));
     attention(team, job, i);
     multiply(team, phase::kOutput, attended_.view, num_rows, only(layer.o), projected_.data(), config_.hidden_size);
-    prefetch(team, gate_up_parts(layer));
+    prefetch(team, num_rows, gate_up_parts(layer));
     normalize(team, batch, projected(layer.post_attn_norm), layer.ffn_norm);
     feed_forward(team, num_rows, layer);
     residual = projected(layer.post_ffn_norm);

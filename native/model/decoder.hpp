@@ -82,7 +82,7 @@ class Decoder {
   void multiply(Team& team, phase::Kind kind, const Activations& inputs, int num_rows, const Parts& parts, float* out,
                 int stride);
   // Asks for the weights that the next product begins with on this thread, while other work is still to be done.
-  void prefetch(const Team& team, const Parts& parts) const;
+  void prefetch(const Team& team, int num_rows, const Parts& parts) const;
   Parts qkv_parts(const LayerWeights& layer) const;
   Parts gate_up_parts(const LayerWeights& layer) const;
   void attention(Team& team, const Forward& job, int layer);

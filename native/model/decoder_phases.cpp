@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kPrefetchBytes = 1 << 10;  // of each of a product's first blocks
+constexpr std::size_t kPrefetchBytes = 1 << 10;  // of each of a product's streams
 constexpr int kGateColumns = 256;                // columns of a tile; whole groups
 
 void add(float* x, const std::vector<float>& y) {
@@ -67,29 +67,24 @@ void Decoder::add_and_normalize(std::size_t row, const Residual& residual, const
 
 void Decoder::multiply(Team& team, phase::Kind kind, const Activations& inputs, int num_rows, const Parts& parts,
                        float* out, int stride) {
-  const Tiling tiling(parts, config_.num_threads);
+  const Tiling tiling(parts, num_rows, config_.num_threads);
   team.for_each(kind, tiling.num_tiles(), [&](int tile) {
-    tiling.for_each_part(tile, [&](const Part& part, int first, int last) {
-      kernels_.multiply({part.matrix->view(), inputs, num_rows, part.matrix->rows(), out + part.offset,
-                         static_cast<std::size_t>(stride)},
-                        first, last);
-    });
+    const auto [part, blocks] = tiling.at(tile);
+    kernels_.multiply({part->matrix->view(), inputs, num_rows, part->matrix->rows(), out + part->offset,
+                       static_cast<std::size_t>(stride)},
+                      blocks);
   });
 }
 
-void Decoder::prefetch(const Team& team, const Parts& parts) const {
-  const Tiling tiling(parts, config_.num_threads);
-  bool is_first = true;
-  tiling.for_each_part(team.first_tile(tiling.num_tiles()), [&](const Part& part, int first, int last) {
-    if (!is_first) return;
-    is_first = false;
-    const MatrixView& weights = part.matrix->view();
-    const std::size_t size = std::min(kPrefetchBytes, weights.block_bytes);
-    for (int block = first; block < std::min(last, first + kTileBlocks); ++block) {
-      const std::uint8_t* data = weights.data + block * weights.block_bytes;
-      for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
-    }
-  });
+void Decoder::prefetch(const Team& team, int num_rows, const Parts& parts) const {
+  const Tiling tiling(parts, num_rows, config_.num_threads);
+  const auto [part, blocks] = tiling.at(team.first_tile(tiling.num_tiles()));
+  const MatrixView& weights = part->matrix->view();
+  const std::size_t size = std::min(kPrefetchBytes, weights.block_bytes);
+  for (int stream = 0; stream < blocks.num_streams && blocks.first < blocks.last; ++stream) {
+    const std::uint8_t* data = weights.data + (blocks.first + stream * blocks.stride) * weights.block_bytes;
+    for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
+  }
 }
 
 Parts Decoder::qkv_parts(const LayerWeights& layer) const {
@@ -177,7 +172,7 @@ void Decoder::merge(const AttentionPlan& plan, const Batch& batch, int row) {
 void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) {
   const int width = config_.intermediate_size;
   multiply(team, phase::kGateUp, normed_.view, num_rows, gate_up_parts(layer), gate_up_.data(), 2 * width);
-  prefetch(team, only(layer.down));
+  prefetch(team, num_rows, only(layer.down));
   const int tiles_of_row = (width + kGateColumns - 1) / kGateColumns;
   const auto activate = config_.is_gelu ? kernels_.geglu : kernels_.swiglu;
   team.for_each(phase::kGating, num_rows * tiles_of_row, [&](int tile) {
@@ -210,7 +205,7 @@ void Decoder::keep_hidden(Team& team, const Batch& batch, const Residual& residu
 void Decoder::head_logits(Team& team, const Batch& batch, const Residual& residual) {
   const int width = config_.hidden_size;
   const int num_rows = static_cast<int>(batch.logits_rows().size());
-  if (num_rows > 0) prefetch(team, only(weights_.head()));
+  if (num_rows > 0) prefetch(team, num_rows, only(weights_.head()));
   team.for_each(phase::kNorm, num_rows, [&](int i) {
     add_and_normalize(batch.logits_rows()[i], residual, weights_.output_norm(),
                       last_.view.values + static_cast<std::size_t>(i) * width);
