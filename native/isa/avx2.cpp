@@ -149,9 +149,7 @@ struct Isa {
   static Int widen(Sums sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
   static Int widen_scaled(Sums sums, Scales scales) { return _mm256_madd_epi16(sums, scales); }
   // Of inputs in two parts: 16 * high + low.
-  static Int widen16(Sums high, Sums low) {
-    return add(_mm256_madd_epi16(high, _mm256_set1_epi16(16)), widen(low));
-  }
+  static Int widen16(Sums high, Sums low) { return add(_mm256_madd_epi16(high, _mm256_set1_epi16(16)), widen(low)); }
 
   // Of 16 bytes, those of vector kVector of the outputs.
   template <int kVector>

@@ -53,20 +53,9 @@ void multiply(const Product& p, const Blocks& blocks) {
 
 template <class Isa>
 constexpr Kernels make_table(const char* name) {
-  return {name,
-          multiply<Isa>,
-          quantize<Isa>,
-          rms_norm<Isa>,
-          swiglu<Isa>,
-          geglu<Isa>,
-          rope<Isa>,
-          rope_split<Isa>,
-          store_kv<Isa>,
-          attend<Isa>,
-          merge<Isa>,
-          read_streams<Isa>,
-          multiply_codes<Isa>,
-          multiply_floats<Isa>};
+  return {name,       multiply<Isa>,     quantize<Isa>,       rms_norm<Isa>,       swiglu<Isa>,
+          geglu<Isa>, rope<Isa>,         rope_split<Isa>,     store_kv<Isa>,       attend<Isa>,
+          merge<Isa>, read_streams<Isa>, multiply_codes<Isa>, multiply_floats<Isa>};
 }
 
 }  // namespace paceline::kernels

@@ -27,7 +27,7 @@ struct Scheme {
   // scales. Of a code - zero code; a sum starts with what the zero code takes away, and may wrap on the way.
   static constexpr int num_parts() {
     const int largest = kFormat.max_code - kFormat.zero_code > kFormat.zero_code ? kFormat.max_code - kFormat.zero_code
-                                                                                : kFormat.zero_code;
+                                                                                 : kFormat.zero_code;
     int parts = has_half_scales(kType) ? 2 : 1;
     while (!kIsSplit && static_cast<long long>(8 / parts * 2) * largest * 127 > V::kLargestSum) parts *= 2;
     return parts;
@@ -97,14 +97,12 @@ template <class V, WeightType kType, int R>
     unroll<kWords>([&]<int i>(Index<i>) __attribute__((always_inline)) {
       constexpr int j = kWords * kPart + i;
       typename V::Codes words[B];
-      unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-        words[b] = load_word<V, kType, j, b>(place.codes);
-      });
+      unroll<B>([&]<int b>(Index<b>)
+                    __attribute__((always_inline)) { words[b] = load_word<V, kType, j, b>(place.codes); });
       unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
         const auto four = V::broadcast_four(x[r].codes + 4 * j);
-        unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-          add_word<V, i == 0 && !kHasZero>(sums[r][b], words[b], four);
-        });
+        unroll<B>([&]<int b>(Index<b>)
+                      __attribute__((always_inline)) { add_word<V, i == 0 && !kHasZero>(sums[r][b], words[b], four); });
       });
     });
     unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
@@ -116,9 +114,8 @@ template <class V, WeightType kType, int R>
   });
   unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
     const GroupScales<V, kType, b> scales(place);
-    unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
-      acc[r][b] = scales.finish(acc[r][b], totals[r][b], x[r]);
-    });
+    unroll<R>([&]<int r>(Index<r>)
+                  __attribute__((always_inline)) { acc[r][b] = scales.finish(acc[r][b], totals[r][b], x[r]); });
   });
 }
 
@@ -132,18 +129,15 @@ template <class V, WeightType kType, int R>
   typename V::Sums low[R][B];
   unroll<8>([&]<int j>(Index<j>) __attribute__((always_inline)) {
     typename V::Codes words[B];
-    unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-      words[b] = load_word<V, kType, j, b>(place.codes);
-    });
+    unroll<B>([&]<int b>(Index<b>)
+                  __attribute__((always_inline)) { words[b] = load_word<V, kType, j, b>(place.codes); });
     unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
       const auto four_high = V::broadcast_four(x[r].high + 4 * j);
-      unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-        add_word<V, j == 0>(high[r][b], words[b], four_high);
-      });
+      unroll<B>([&]<int b>(Index<b>)
+                    __attribute__((always_inline)) { add_word<V, j == 0>(high[r][b], words[b], four_high); });
       const auto four_low = V::broadcast_four(x[r].low + 4 * j);
-      unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-        add_word<V, j == 0>(low[r][b], words[b], four_low);
-      });
+      unroll<B>([&]<int b>(Index<b>)
+                    __attribute__((always_inline)) { add_word<V, j == 0>(low[r][b], words[b], four_low); });
     });
   });
   unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {

@@ -30,8 +30,8 @@ struct Parts {
 inline Parts only(const Matrix& matrix) { return {{Part{&matrix, 0}}, 1}; }
 
 // Cuts the blocks of a product's matrices into tiles: an even share of each matrix for each thread, and that into tiles
-// of about kTileBytes. Where few rows leave memory as the limit, a thread reads its share as several streams, far apart:
-// one stream gets three quarters of the bandwidth that four get. A tile then has as many blocks of each.
+// of about kTileBytes. Where few rows leave memory as the limit, a thread reads its share as several streams, far
+// apart: one stream gets three quarters of the bandwidth that four get. A tile then has as many blocks of each.
 class Tiling {
  public:
   struct Tile {
