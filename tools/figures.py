@@ -90,8 +90,8 @@ seen in the same run, {bandwidth:.1f} GB/s: {profile["floor_ms"]:.2f} ms.
 ### Where a step's time goes
 
 `paceline profile --roofline`: behind the shortest context, each part's time and its limit's share of it. B: the limit
-is the part's bytes at {bandwidth:.1f} GB/s. A: its multiply-adds at {roofline["code_rate_g_per_s"]:.0f} · 10⁹ products of
-codes a second (8-bit codes take two each), or {roofline["float_rate_g_per_s"]:.0f} · 10⁹ in float32.
+is the part's bytes at {bandwidth:.1f} GB/s. A: its multiply-adds, at {roofline["code_rate_g_per_s"]:.0f} · 10⁹ products
+of codes a second (8-bit codes take two each) or {roofline["float_rate_g_per_s"]:.0f} · 10⁹ in float32.
 
 {parts_of_steps(roofline)}
 
