@@ -63,8 +63,7 @@ struct TileSizes {
   int of_several;
 };
 
-// Rows up to which a product reads several streams of weights, and how many.
-inline constexpr int kMaxStreamRows = 2;
+// How many streams of weights a product with one row of inputs reads at a time.
 inline constexpr int kStreams = 4;
 
 // Blocks [first, last) of a matrix, and of each further stream the ones `stride` blocks behind the stream before it.

@@ -149,12 +149,11 @@ template <class V, WeightType kType, int R>
   });
 }
 
-// How many streams are read side by side for a tile of R rows: as many as leave their accumulators in registers. Few
-// rows leave nothing else to wait for.
-template <class V, WeightType kType, int R>
+// How many streams one row of inputs is multiplied with side by side: as many as leave their accumulators in registers.
+// It leaves nothing else to wait for.
+template <class V, WeightType kType>
 constexpr int strip_blocks() {
-  if (R > 1 && record_groups(kType) > 1) return 1;  // a record's parts take registers too
-  const int blocks = V::kStripVectors / (R * kVectors<V> * Scheme<V, kType>::kNumParts);
+  const int blocks = V::kStripVectors / (kVectors<V> * Scheme<V, kType>::kNumParts);
   return blocks >= kStreams ? kStreams : blocks >= 2 ? 2 : 1;
 }
 
@@ -283,7 +282,7 @@ inline void multiply_tile(const Product& p, const Blocks& blocks, int row, int c
   if constexpr (R > 1) {
     if (count < R) return multiply_tile<V, kType, R - 1>(p, blocks, row, count);
   }
-  multiply_blocks<V, kType, strip_blocks<V, kType, R>(), R, true>(p, blocks, row, count, {1, 0});
+  multiply_blocks<V, kType, R == 1 ? strip_blocks<V, kType>() : 1, R, true>(p, blocks, row, count, {1, 0});
 }
 
 // `count` rows of a panel in as few tiles as possible, as even as possible.

@@ -30,7 +30,7 @@ struct Parts {
 inline Parts only(const Matrix& matrix) { return {{Part{&matrix, 0}}, 1}; }
 
 // Cuts the blocks of a product's matrices into tiles: an even share of each matrix for each thread, and that into tiles
-// of about kTileBytes. Where few rows leave memory as the limit, a thread reads its share as several streams, far
+// of about kTileBytes. Where one row leaves memory as the limit, a thread reads its share as several streams, far
 // apart: one stream gets three quarters of the bandwidth that four get. A tile then has as many blocks of each.
 class Tiling {
  public:
@@ -40,7 +40,7 @@ class Tiling {
   };
 
   Tiling(const Parts& parts, int num_rows, int num_threads)
-      : parts_(parts), num_threads_(num_threads), num_streams_(num_rows <= kMaxStreamRows ? kStreams : 1) {
+      : parts_(parts), num_threads_(num_threads), num_streams_(num_rows == 1 ? kStreams : 1) {
     for (int i = 0; i < parts.count; ++i) tiles_of_thread_ += tiles_of(parts.parts[i]);
   }
 
