@@ -40,12 +40,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results" / "smollm2.json")
     arguments = parser.parse_args()
     common = ("--model", arguments.model, "--rounds", str(arguments.rounds))
-    profile = ("-m", "paceline", "profile", "-m", arguments.model, "--rounds", str(arguments.profile_rounds), "--json")
+    profile = ("-m", "paceline", "profile", "-m", arguments.model, "--rounds", str(arguments.profile_rounds))
     figures = {
         "title": arguments.title,
         "provenance": provenance(),
         "overhead": script("overhead.py", *common),
-        "profile": json.loads(run(sys.executable, *profile)),
+        "profile": json.loads(run(sys.executable, *profile, "--roofline", "--json")),
     }
     figures["profile"]["model"] = Path(arguments.model).name  # no path of this machine
     arguments.out.parent.mkdir(parents=True, exist_ok=True)

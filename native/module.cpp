@@ -123,6 +123,14 @@ void bind_segment(nb::module_& m) {
           "length"_a, "pages"_a, "tokens"_a, "parents"_a, "logits_rows"_a, "wants_hidden"_a, "is_write_suppressed"_a);
 }
 
+void bind_trace(nb::module_& m) {
+  nb::class_<ForwardTrace>(m, "ForwardTrace")
+      .def_ro("num_forwards", &ForwardTrace::num_forwards)
+      .def_ro("forward_ns", &ForwardTrace::forward_ns)
+      .def_ro("work", &ForwardTrace::work)
+      .def_ro("wait", &ForwardTrace::wait);
+}
+
 void bind_decoder(nb::module_& m) {
   nb::class_<Decoder>(m, "Decoder")
       .def(nb::init<const DecoderConfig&>(), "config"_a)
@@ -138,6 +146,11 @@ void bind_decoder(nb::module_& m) {
       .def("fill_pages", &Decoder::fill_pages, "pages"_a)
       .def("poison_pages", &Decoder::poison_pages, "pages"_a)
       .def("read_bandwidth", &Decoder::read_bandwidth, "bytes"_a, "repeats"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("code_rate", &Decoder::code_rate, "repeats"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("float_rate", &Decoder::float_rate, "repeats"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def("start_trace", &Decoder::start_trace)
+      .def("stop_trace", &Decoder::stop_trace)
+      .def("trace", &Decoder::trace)
       .def_prop_ro("padded_vocab_size", &Decoder::padded_vocab_size)
       .def_prop_ro("isa", &Decoder::isa)
       .def_prop_ro("weight_bytes", &Decoder::weight_bytes)
@@ -151,9 +164,11 @@ NB_MODULE(_native, m) {
   m.doc() = "The compiled core: packed weights, small-batch kernels, paged attention and the decoder forward.";
   paceline::bind_config(m);
   paceline::bind_segment(m);
+  paceline::bind_trace(m);
   paceline::bind_decoder(m);
   m.def("runnable_isas", paceline::runnable_isas, "Names of the kernels that this build has and this processor runs.");
   m.def("search_row", paceline::search, "row"_a, "count"_a,
         "The lowest index of the highest of the first `count` numbers; -1 where one of them is NaN or an infinity.");
   m.attr("PAGE_SIZE") = paceline::kPageSize;
+  m.attr("PHASE_KINDS") = std::vector<std::string>(paceline::phase::kNames.begin(), paceline::phase::kNames.end());
 }

@@ -4,7 +4,7 @@
     python tools/compare_paths.py emulated
 
 `native` is every path that this processor runs, against the portable one; `emulated` aarch64 and an x86-64 without AVX
-under qemu, and AVX-512 and AVX-VNNI by SIMDe. That one runs on x86-64; it says what is missing, checks the rest, and
+under qemu, and AVX-512 by SIMDe. That one runs on x86-64; it says what is missing, checks the rest, and
 fails. Builds lie in build/paths.
 """
 
@@ -83,7 +83,7 @@ def check_without_avx() -> None:
 
 
 def check_vnni() -> None:
-    """AVX-512 VNNI and AVX-VNNI, which qemu does not emulate, with every intrinsic computed by SIMDe."""
+    """AVX-512 VNNI, which qemu does not emulate, with every intrinsic computed by SIMDe."""
     folder = next((folder for folder in SIMDE_FOLDERS if (folder / "simde" / "x86" / "avx512.h").exists()), None)
     if folder is None:
         raise CheckError("not checked: SIMDe is not installed (in Debian: libsimde-dev)")

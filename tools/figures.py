@@ -39,6 +39,26 @@ def around(overhead: dict[str, Any], profile: dict[str, Any]) -> str:
     return table(["", "median (quartiles)"], rows)
 
 
+def parts_of_steps(roofline: dict[str, Any]) -> str:
+    """Each part's time in steps of several numbers of rows, with what sets its limit and its share of it."""
+    context = min(step["context"] for step in roofline["steps"])
+    steps = [step for step in roofline["steps"] if step["context"] == context]
+    rows = []
+    for index, part in enumerate(steps[0]["parts"]):
+        name = f"{part['name']} {part['types']}" if part["types"] else part["name"]
+        rows.append([name, *(part_of_step(step["parts"][index]) for step in steps)])
+    rows.append(["step", *(f"{step['step_ms']:.2f}, {step['limit_ms'] / step['step_ms']:.0%}" for step in steps)])
+    return table(["ms, share of the limit", *(f"{step['rows']} rows" for step in steps)], rows)
+
+
+def part_of_step(part: dict[str, Any]) -> str:
+    """B: bytes set the limit; A: arithmetic does."""
+    time = f"{part['ms']:.2f}"
+    if part["of_limit"] is None:
+        return time
+    return f"{time}, {part['of_limit']:.0%} {'B' if part['limit_set_by'] == 'bytes' else 'A'}"
+
+
 def document(models: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> str:
     """docs/figures.md, without its note: a chapter for each model, and one for other engines."""
     return f"""# Figures
@@ -51,6 +71,7 @@ neighbours come and go: its bandwidth and clock vary by a third from minute to m
 
 def chapter(figures: dict[str, Any]) -> str:
     where, profile = figures["provenance"], figures["profile"]
+    roofline = profile["roofline"]
     machine = f"{where['num_cpus']} processors ({where['cpu']}, {profile['isa']}), {profile['threads']} threads"
     megabytes, bandwidth = profile["weight_bytes"] / 1e6, profile["bandwidth_gb_per_s"]
     return f"""## {figures["title"]}
@@ -65,6 +86,14 @@ On {machine}, {where["date"]}, Paceline {where["paceline"]}. Made by
 seen in the same run, {bandwidth:.1f} GB/s: {profile["floor_ms"]:.2f} ms.
 
 {forwards(profile)}
+
+### Where a step's time goes
+
+`paceline profile --roofline`: behind the shortest context, each part's time and its limit's share of it. B: the limit
+is the part's bytes at {bandwidth:.1f} GB/s. A: its multiply-adds, at {roofline["code_rate_g_per_s"]:.0f} · 10⁹ products
+of codes a second (8-bit codes take two each) or {roofline["float_rate_g_per_s"]:.0f} · 10⁹ in float32.
+
+{parts_of_steps(roofline)}
 
 ### Around the forward
 

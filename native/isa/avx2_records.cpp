@@ -5,9 +5,9 @@
 
 namespace paceline::avx2 {
 
-void multiply_records(const Product& p, int first, int last);
+void multiply_records(const Product& p, const Blocks& blocks);
 
-void multiply_records(const Product& p, int first, int last) { kernels::multiply_records<Isa>(p, first, last); }
+void multiply_records(const Product& p, const Blocks& blocks) { kernels::multiply_records<Isa>(p, blocks); }
 
 }  // namespace paceline::avx2
 

@@ -10,7 +10,7 @@ namespace {
 struct Products {
   static constexpr int kLanes = 16;
   static constexpr int kLargestSum = 0x7fffffff;
-  static constexpr TileSizes kTiles = {6, 4};
+  static constexpr TileSizes kTiles = {4, 4};
   static constexpr TileSizes kSplitTiles = kTiles;  // inputs are never split
   static constexpr int kStripVectors = 4;
   static constexpr bool kHasSignedCodes = false;

@@ -8,13 +8,13 @@
 namespace paceline {
 namespace neon {
 
-void multiply_records(const Product& p, int first, int last);  // in a unit of its own
+void multiply_records(const Product& p, const Blocks& blocks);  // in a unit of its own
 
 namespace {
 
-void multiply(const Product& p, int first, int last) {
-  if (record_groups(p.weights.type) > 1) return multiply_records(p, first, last);
-  kernels::multiply_groups<Products>(p, first, last);
+void multiply(const Product& p, const Blocks& blocks) {
+  if (record_groups(p.weights.type) > 1) return multiply_records(p, blocks);
+  kernels::multiply_groups<Products>(p, blocks);
 }
 
 const Kernels kTable = kernels::make_table<Isa>("neon", multiply);

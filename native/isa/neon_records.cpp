@@ -5,9 +5,9 @@
 
 namespace paceline::neon {
 
-void multiply_records(const Product& p, int first, int last);
+void multiply_records(const Product& p, const Blocks& blocks);
 
-void multiply_records(const Product& p, int first, int last) { kernels::multiply_records<Products>(p, first, last); }
+void multiply_records(const Product& p, const Blocks& blocks) { kernels::multiply_records<Products>(p, blocks); }
 
 }  // namespace paceline::neon
 

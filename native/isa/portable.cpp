@@ -251,9 +251,9 @@ struct Isa {
   static void prefetch(const void* p) { __builtin_prefetch(p); }
 };
 
-void multiply(const Product& p, int first, int last) {
-  if (record_groups(p.weights.type) > 1) return kernels::multiply_records<Isa>(p, first, last);
-  kernels::multiply_groups<Isa>(p, first, last);
+void multiply(const Product& p, const Blocks& blocks) {
+  if (record_groups(p.weights.type) > 1) return kernels::multiply_records<Isa>(p, blocks);
+  kernels::multiply_groups<Isa>(p, blocks);
 }
 
 }  // namespace

@@ -11,7 +11,6 @@ std::vector<const Kernels*> runnable_kernels() {
     if (kernels != nullptr && can_run) found.push_back(kernels);
   };
   add(kAvx512Kernels, has_avx512_vnni());
-  add(kAvxVnniKernels, has_avx_vnni());
   add(kAvx2Kernels, has_avx2());
   add(kNeonKernels, has_neon_dot_product());
   add(&kPortableKernels, true);

@@ -1,190 +1,169 @@
-// Attention of one row over paged float16 keys and values.
+// Attention over paged float16 keys and values: queries of one key/value head, in tiles that share what they read.
 //
-// Scores are computed for 16 logical positions at a time, each in a lane of its own, so a score is the same sum over
-// the head's channels wherever its position lies. The softmax sums lane by lane over blocks of 8 positions from
-// position 0; the values are added position by position. Nothing depends on pages, slots, chunks or threads, and
-// positions that are not visible are skipped, whatever their slots hold: blocks before a window are not even read.
+// A query goes through the chunks of kChunk positions that it sees, in order. Each gives a partial: weighted values,
+// largest score, sum of weights. Partials are put together one by one, in order. So a row's result depends on what it
+// sees alone, not on pages, slots, tiles, tasks or threads. Positions that are not visible are skipped, whatever their
+// slots hold: blocks before a window are not even read.
 #pragma once
 
-#include "kernels/elementwise.hpp"
-#include "kernels/kernels.hpp"
+#include "kernels/attention_scores.hpp"
+#include "kernels/attention_values.hpp"
 
 namespace paceline::kernels {
 
-// The first position that the row sees.
-static inline int first_visible(const AttentionShape& shape, const RowView& row) {
-  return shape.window > 0 && row.num_visible > shape.window ? row.num_visible - shape.window : 0;
-}
-
-// Where the block of `size` positions with `position` in it begins.
-static inline int block_start(int position, int size) { return position - position % size; }
-
-static inline int slot_of(const RowView& row, int position) {
-  return position < row.num_straight ? position : row.path[position - row.num_straight];
-}
-
-// Keys of (page of `slot`, kv_head); its values follow kPageSize * head_dim halves later.
-static inline const std::uint16_t* page_head(const LayerStore& store, const RowView& row, int slot, int kv_head) {
-  return store.base + row.pages[slot / kPageSize] * store.page_stride + kv_head * store.head_stride;
-}
-
-// The keys of positions [first, first + 16) as [head_dim][16]: in place where the positions are a page's own slots,
-// otherwise gathered. Lanes past the visible positions hold anything.
-static inline const std::uint16_t* keys_of_block(const AttentionShape& shape, const LayerStore& store,
-                                                 const RowView& row, int kv_head, int first, std::uint16_t* scratch) {
-  const int last = first + kPageSize < row.num_visible ? first + kPageSize : row.num_visible;
-  if (last <= row.num_straight) return page_head(store, row, first, kv_head);
-  for (int position = first; position < last; ++position) {
-    const int slot = slot_of(row, position);
-    const std::uint16_t* keys = page_head(store, row, slot, kv_head) + slot % kPageSize;
-    for (int c = 0; c < shape.head_dim; ++c) scratch[c * kPageSize + position - first] = keys[c * kPageSize];
-  }
-  return scratch;
-}
-
-// Asks for the keys of the block from `first` on. Pages lie anywhere: no hardware prefetcher finds the next one.
+// Adds the partial (sums, maximum, total) to what the chunks before it gave.
 template <class Isa>
-inline void prefetch_keys(const AttentionShape& shape, const LayerStore& store, const RowView& row, int kv_head,
-                          int first) {
-  if (first >= row.num_straight) return;
-  const std::uint16_t* keys = page_head(store, row, first, kv_head);
-  for (int i = 0; i < kPageSize * shape.head_dim; i += 32) Isa::prefetch(keys + i);
-}
-
-// The same for channels [c, c + count) of the block's values.
-template <class Isa>
-inline void prefetch_values(const AttentionShape& shape, const LayerStore& store, const RowView& row, int kv_head,
-                            int first, int c, int count) {
-  if (first >= row.num_straight) return;
-  const std::uint16_t* values = page_head(store, row, first, kv_head) + kPageSize * shape.head_dim + c;
-  for (int i = 0; i < kPageSize; ++i) {
-    for (int k = 0; k < count; k += 32) Isa::prefetch(values + i * shape.head_dim + k);
+inline void add_partial(int head_dim, const float* sums, float maximum, float total, float* out, float* out_maximum,
+                        float* out_total) {
+  const float largest = maximum > *out_maximum ? maximum : *out_maximum;  // one that is NaN shows in its total
+  float factors[8] = {*out_maximum - largest, maximum - largest};
+  Isa::store(factors, exponential<Isa>(Isa::load(factors)));
+  const auto old_factor = Isa::splat(factors[0]);
+  const auto new_factor = Isa::splat(factors[1]);
+  for (int c = 0; c < head_dim; c += 8) {
+    Isa::store(out + c, Isa::fma(Isa::load(out + c), old_factor, Isa::mul(Isa::load(sums + c), new_factor)));
   }
+  *out_total = *out_total * factors[0] + total * factors[1];
+  *out_maximum = largest;
 }
 
-// Scores of 16 positions. A score is (sum over even channels) + (sum over odd channels): two chains of additions each,
-// so that one head alone keeps the units busy too.
-template <class Isa, int H>
-inline void score_block(const AttentionShape& shape, const std::uint16_t* keys, const float* queries, float* scores,
-                        std::size_t stride) {
-  typename Isa::F8 low[H][2];
-  typename Isa::F8 high[H][2];
-  for (int h = 0; h < H; ++h) low[h][0] = low[h][1] = high[h][0] = high[h][1] = Isa::zero();
-  for (int c = 0; c < shape.head_dim; c += 2) {
-    for (int odd = 0; odd < 2; ++odd) {
-      const auto k0 = Isa::load_half(keys + (c + odd) * kPageSize);
-      const auto k1 = Isa::load_half(keys + (c + odd) * kPageSize + 8);
-      for (int h = 0; h < H; ++h) {
-        const auto q = Isa::splat(queries[h * shape.head_dim + c + odd]);
-        low[h][odd] = Isa::fma(k0, q, low[h][odd]);
-        high[h][odd] = Isa::fma(k1, q, high[h][odd]);
-      }
+template <class Isa>
+inline void divide(int head_dim, float total, float* out) {
+  const auto inverse = Isa::splat(1.0f / total);
+  for (int c = 0; c < head_dim; c += 8) Isa::store(out + c, Isa::mul(Isa::load(out + c), inverse));
+}
+
+template <class Isa>
+void merge(const AttentionShape& shape, const RowView& row, const float* partials, std::size_t stride, float* out) {
+  const int head_dim = shape.head_dim;
+  __builtin_memcpy(out, partials, sizeof *out * head_dim);
+  float maximum = partials[head_dim];
+  float total = partials[head_dim + 1];
+  for (int chunk = first_visible(shape, row) / kChunk + 1; chunk * kChunk < row.num_visible; ++chunk) {
+    partials += stride;
+    add_partial<Isa>(head_dim, partials, partials[head_dim], partials[head_dim + 1], out, &maximum, &total);
+  }
+  divide<Isa>(head_dim, total, out);
+}
+
+// A task on its way through the chunks.
+template <class Isa>
+class Attention {
+ public:
+  Attention(const AttentionShape& shape, const LayerStore& store, const AttentionRows& rows, const AttentionTask& task,
+            const AttentionScratch& scratch)
+      : shape_(shape),
+        store_(store),
+        rows_(rows),
+        task_(task),
+        queries_(task.queries),
+        scratch_(scratch),
+        group_(shape.num_heads / shape.num_kv_heads),
+        num_tiles_((queries_.last - queries_.first + kTileQueries - 1) / kTileQueries) {
+    for (int i = queries_.first; i < queries_.last; i += group_) see_straight(i);
+    see_straight(queries_.last - 1);
+  }
+
+  void run() {
+    Chunk chunk = chunk_at(task_.first_chunk);
+    for (int index = task_.first_chunk; index < task_.last_chunk; ++index) {
+      const Chunk next = chunk_at(index + 1);
+      for (int tile = 0; tile < num_tiles_; ++tile) attend_tile(chunk, next, index, tile);
+      chunk = next;
     }
+    if (task_.partials != nullptr) return;
+    for (int i = queries_.first; i < queries_.last; ++i) divide<Isa>(shape_.head_dim, total_of(i)[1], out_of(i));
   }
-  const auto scale = Isa::splat(shape.scale);
-  for (int h = 0; h < H; ++h) {
-    Isa::store(scores + h * stride, Isa::mul(Isa::add(low[h][0], low[h][1]), scale));
-    Isa::store(scores + h * stride + 8, Isa::mul(Isa::add(high[h][0], high[h][1]), scale));
-  }
-}
 
-// Turns the scores of positions [first, count) into exponentials relative to their maximum, in place, and returns their
-// sum. The other entries of their blocks of 8 are set to zero, which the sum then adds exactly.
-template <class Isa>
-inline float softmax(float* scores, int first, int count) {
-  const int begin = block_start(first, 8);
-  const int padded = (count + 7) / 8 * 8;
-  for (int i = begin; i < first; ++i) scores[i] = scores[first];
-  for (int i = count; i < padded; ++i) scores[i] = scores[first];
-  auto lanes = Isa::load(scores + begin);
-  for (int i = begin + 8; i < padded; i += 8) lanes = Isa::max(lanes, Isa::load(scores + i));
-  const auto maximum = Isa::splat(Isa::maximum(lanes));
-  auto total = Isa::zero();
-  for (int i = begin; i < padded; i += 8) {
-    Isa::store(scores + i, exponential<Isa>(Isa::sub(Isa::load(scores + i), maximum)));
-    for (int j = i; j < first; ++j) scores[j] = 0.0f;
-    for (int j = count; j < i + 8; ++j) scores[j] = 0.0f;
-    total = Isa::add(total, Isa::load(scores + i));
+ private:
+  int row_of(int query) const { return queries_.first_row + query / group_; }
+  int head_of(int query) const { return queries_.kv_head * group_ + query % group_; }
+  float* out_of(int query) const {
+    return rows_.out + row_of(query) * rows_.out_stride + head_of(query) * shape_.head_dim;
   }
-  return Isa::sum(total);
-}
+  // Largest score and sum of weights so far.
+  float* total_of(int query) const { return scratch_.totals + (query - queries_.first) * 2; }
+  float* partial_of(int query, int chunk) const {
+    const int num_queries = queries_.last - queries_.first;
+    const std::size_t index = (chunk - task_.first_chunk) * num_queries + query - queries_.first;
+    return task_.partials + index * partial_size(shape_.head_dim);
+  }
 
-// The values of up to 16 positions from `first` on, one pointer each.
-static inline void values_of_block(const AttentionShape& shape, const LayerStore& store, const RowView& row,
-                                   int kv_head, int first, int count, const std::uint16_t* (&out)[kPageSize]) {
-  const int values = kPageSize * shape.head_dim;
-  if (first + count <= row.num_straight) {
-    const std::uint16_t* base = page_head(store, row, first, kv_head) + values;
-    for (int i = 0; i < count; ++i) out[i] = base + i * shape.head_dim;
-    return;
+  void see_straight(int query) {
+    const RowView& row = rows_.views[row_of(query)];
+    const int count = row.num_straight < row.num_visible ? row.num_straight : row.num_visible;
+    if (count > num_straight_) num_straight_ = count;
   }
-  for (int i = 0; i < count; ++i) {
-    const int slot = slot_of(row, first + i);
-    out[i] = page_head(store, row, slot, kv_head) + values + slot % kPageSize * shape.head_dim;
-  }
-}
 
-// out[h][c] for channels [c, c + 8 C) = sum over visible positions of weight * value, divided by the total.
-template <class Isa, int H, int C>
-inline void weigh_values(const AttentionShape& shape, const LayerStore& store, const RowView& row,
-                         const AttentionScratch& scratch, int kv_head, int c, const float* totals, float* out) {
-  typename Isa::F8 acc[H][C];
-  for (auto& head : acc) {
-    for (auto& part : head) part = Isa::zero();
+  Chunk chunk_at(int index) const {
+    return make_chunk(store_, rows_.views[queries_.first_row], num_straight_, index, queries_.kv_head);
   }
-  const int visible = first_visible(shape, row);
-  for (int first = block_start(visible, kPageSize); first < row.num_visible; first += kPageSize) {
-    const int count = row.num_visible - first < kPageSize ? row.num_visible - first : kPageSize;
-    const std::uint16_t* values[kPageSize];
-    values_of_block(shape, store, row, kv_head, first, count, values);
-    prefetch_values<Isa>(shape, store, row, kv_head, first + kPageSize, c, 8 * C);
-    for (int i = visible > first ? visible - first : 0; i < count; ++i) {
-      for (int j = 0; j < C; ++j) {
-        const auto v = Isa::load_half(values[i] + c + 8 * j);
-        for (int h = 0; h < H; ++h) {
-          acc[h][j] = Isa::fma(v, Isa::splat(scratch.scores[h * scratch.score_stride + first + i]), acc[h][j]);
-        }
-      }
+
+  // The queries of a tile that see something of the chunk. What they get goes to the partials, or, where there are
+  // none, to the output at once if it is a row's first, and otherwise to the scratch.
+  Tile make_tile(int start, int chunk, int first, int last, int (&queries)[kTileQueries]) const {
+    Tile tile;
+    for (int query = first; query < last; ++query) {
+      const RowView& row = rows_.views[row_of(query)];
+      const int visible = first_visible(shape_, row);
+      if (row.num_visible <= start || visible >= start + kChunk) continue;
+      const int i = tile.count++;
+      queries[i] = query;
+      tile.rows[i] = &row;
+      tile.first[i] = clamp(visible - start, 0, kChunk);
+      tile.last[i] = clamp(row.num_visible - start, 0, kChunk);
+      tile.straight[i] = row.num_straight - start;
+      tile.queries[i] = rows_.queries + row_of(query) * rows_.query_stride + head_of(query) * shape_.head_dim;
+      tile.scores[i] = scratch_.scores + i * kChunk;
+      tile.sums[i] = task_.partials != nullptr   ? partial_of(query, chunk)
+                     : visible / kChunk == chunk ? out_of(query)
+                                                 : scratch_.partials + i * partial_size(shape_.head_dim);
     }
+    return tile;
   }
-  for (int h = 0; h < H; ++h) {
-    const auto inverse = Isa::splat(1.0f / totals[h]);
-    for (int j = 0; j < C; ++j) Isa::store(out + h * shape.head_dim + c + 8 * j, Isa::mul(acc[h][j], inverse));
-  }
-}
 
-template <class Isa, int H>
-inline void attend_heads(const AttentionShape& shape, const LayerStore& store, const RowView& row,
-                         const AttentionScratch& scratch, const float* queries, int kv_head, float* out) {
-  const int visible = first_visible(shape, row);
-  for (int first = block_start(visible, kPageSize); first < row.num_visible; first += kPageSize) {
-    const std::uint16_t* keys = keys_of_block(shape, store, row, kv_head, first, scratch.keys);
-    prefetch_keys<Isa>(shape, store, row, kv_head, first + kPageSize);
-    score_block<Isa, H>(shape, keys, queries, scratch.scores + first, scratch.score_stride);
+  void attend_tile(const Chunk& chunk, const Chunk& next, int index, int tile_index) const {
+    const int num_queries = queries_.last - queries_.first;
+    int queries[kTileQueries];
+    Tile tile = make_tile(chunk.start, index, queries_.first + num_queries * tile_index / num_tiles_,
+                          queries_.first + num_queries * (tile_index + 1) / num_tiles_, queries);
+    if (tile.count == 0) return;
+    const ScorePrefetch prefetch{index == task_.first_chunk && tile_index == 0, tile_index == 0};
+    score_chunk<Isa>(shape_, store_, queries_.kv_head, chunk, tile, prefetch, scratch_.keys);
+    for (int i = 0; i < tile.count; ++i) {
+      softmax<Isa>(tile.scores[i], tile.first[i], tile.last[i], &tile.maxima[i], &tile.totals[i]);
+    }
+    weigh_chunk<Isa>(shape_.head_dim, store_, queries_.kv_head, chunk, tile,
+                     tile_index == num_tiles_ - 1 ? &next : nullptr);
+    for (int i = 0; i < tile.count; ++i) keep(tile, i, queries[i], index);
   }
-  float totals[H];
-  for (int h = 0; h < H; ++h) {
-    totals[h] = softmax<Isa>(scratch.scores + h * scratch.score_stride, visible, row.num_visible);
+
+  void keep(const Tile& tile, int i, int query, int chunk) const {
+    float* total = task_.partials != nullptr ? tile.sums[i] + shape_.head_dim : total_of(query);
+    if (task_.partials != nullptr || first_visible(shape_, *tile.rows[i]) / kChunk == chunk) {
+      total[0] = tile.maxima[i];
+      total[1] = tile.totals[i];
+      return;
+    }
+    add_partial<Isa>(shape_.head_dim, tile.sums[i], tile.maxima[i], tile.totals[i], out_of(query), &total[0],
+                     &total[1]);
   }
-  int c = 0;
-  for (; c + 32 <= shape.head_dim; c += 32)
-    weigh_values<Isa, H, 4>(shape, store, row, scratch, kv_head, c, totals, out);
-  for (; c < shape.head_dim; c += 8) weigh_values<Isa, H, 1>(shape, store, row, scratch, kv_head, c, totals, out);
-}
+
+  const AttentionShape& shape_;
+  const LayerStore& store_;
+  const AttentionRows& rows_;
+  const AttentionTask& task_;
+  const AttentionQueries& queries_;
+  const AttentionScratch& scratch_;
+  const int group_;
+  const int num_tiles_;
+  int num_straight_ = 0;  // positions that any of the rows sees outside its tree
+};
 
 template <class Isa>
-void attend(const AttentionShape& shape, const LayerStore& store, const RowView& row, const AttentionScratch& scratch,
-            const float* queries, int first, int last, int kv_head, float* out) {
-  const float* q = queries + first * shape.head_dim;
-  float* o = out + first * shape.head_dim;
-  switch (last - first) {
-    case 1:
-      return attend_heads<Isa, 1>(shape, store, row, scratch, q, kv_head, o);
-    case 2:
-      return attend_heads<Isa, 2>(shape, store, row, scratch, q, kv_head, o);
-    default:
-      return attend_heads<Isa, kMaxHeads>(shape, store, row, scratch, q, kv_head, o);
-  }
+void attend(const AttentionShape& shape, const LayerStore& store, const AttentionRows& rows, const AttentionTask& task,
+            const AttentionScratch& scratch) {
+  Attention<Isa>(shape, store, rows, task, scratch).run();
 }
 
 template <class Isa>

@@ -13,8 +13,18 @@
 namespace paceline {
 
 inline constexpr int kMaxRows = 16;   // rows that one pass over a weight block serves
-inline constexpr int kMaxHeads = 3;   // query heads that share one reading of keys: what the registers hold
 inline constexpr int kPageSize = 16;  // slots in a page; also the positions that attention scores at a time
+
+// Positions whose softmax attention takes on its own: chunk i is [i * kChunk, (i + 1) * kChunk), whoever sees of it
+// what. So what a row gets from a chunk does not depend on how chunks are dealt out.
+inline constexpr int kChunk = 256;
+inline constexpr int kTileQueries = 6;   // queries whose sums the registers hold
+inline constexpr int kTaskQueries = 24;  // queries that a task takes through a chunk while the cache holds it
+
+// The steps of the arithmetic probes.
+inline constexpr int kCodeMultiplyAdds = 512;
+inline constexpr int kFloatChains = 10;
+inline constexpr int kFloatLanes = 8;
 
 // 32 inputs of one row, quantised: value = scale * code.
 struct QuantizedGroup {
@@ -53,6 +63,17 @@ struct TileSizes {
   int of_several;
 };
 
+// How many streams of weights a product with one row of inputs reads at a time.
+inline constexpr int kStreams = 4;
+
+// Blocks [first, last) of a matrix, and of each further stream the ones `stride` blocks behind the stream before it.
+struct Blocks {
+  int first;
+  int last;
+  int stride;
+  int num_streams;
+};
+
 struct Product {
   MatrixView weights;
   Activations inputs;
@@ -87,18 +108,48 @@ struct AttentionShape {
   int window = 0;   // positions that a row sees, its own included; 0: all
 };
 
+// Queries of a segment's rows, served by one key/value head: query i is head kv_head * group + i % group of row
+// first_row + i / group, where group query heads share keys and values.
+struct AttentionQueries {
+  int first_row = 0;
+  int kv_head = 0;
+  int first = 0, last = 0;
+};
+
+// The rows of a forward, as attention needs them: those of row r begin at r times the stride.
+struct AttentionRows {
+  const RowView* views = nullptr;
+  const float* queries = nullptr;
+  std::size_t query_stride = 0;
+  float* out = nullptr;
+  std::size_t out_stride = 0;
+};
+
+// What a query gets from a chunk: its values weighted and added up, the largest score, the sum of the weights.
+// Partials are such results in memory: chunk by chunk, query by query, partial_size(head_dim) floats each.
+static inline std::size_t partial_size(int head_dim) { return static_cast<std::size_t>(head_dim) + 8; }
+
+// Queries [first, last) over chunks [first_chunk, last_chunk). Without `partials` those must be all that any of them
+// sees, and the results are put together; with them, each chunk's go to `partials`, whose first chunk is first_chunk.
+struct AttentionTask {
+  AttentionQueries queries;
+  int first_chunk = 0, last_chunk = 0;
+  float* partials = nullptr;
+};
+
 // Scratch of one thread for attention.
 struct AttentionScratch {
-  float* scores = nullptr;        // [heads of a task][score_stride]
-  std::size_t score_stride = 0;   // at least the visible positions, rounded up to kPageSize
+  float* scores = nullptr;        // [kTileQueries][kChunk]
+  float* partials = nullptr;      // [kTileQueries][partial_size]
+  float* totals = nullptr;        // [kTaskQueries][2]
   std::uint16_t* keys = nullptr;  // [head_dim][kPageSize]
 };
 
 struct Kernels {
   const char* name;
 
-  // Blocks [first, last) of the product, all rows.
-  void (*multiply)(const Product&, int first, int last);
+  // Some blocks of the product, all rows.
+  void (*multiply)(const Product&, const Blocks&);
 
   // Quantises columns [first, last) of row `row` of the activations' values; whole groups. A group with a value that is
   // not finite gets the scale NaN, so that the fault shows in everything computed from it.
@@ -120,19 +171,26 @@ struct Kernels {
   // Stores one head's key and value, float32, into slot offset `offset` of a page.
   void (*store_kv)(const float* key, const float* value, int head_dim, std::uint16_t* page_head, int offset);
 
-  // Attention of query heads [first, last), 1 to kMaxHeads of them, all served by key/value head `kv_head`, for one
-  // row.
-  void (*attend)(const AttentionShape&, const LayerStore&, const RowView&, const AttentionScratch&,
-                 const float* queries, int first, int last, int kv_head, float* out);
+  void (*attend)(const AttentionShape&, const LayerStore&, const AttentionRows&, const AttentionTask&,
+                 const AttentionScratch&);
+  // Puts together what query head `head` of a row got from the chunks that it sees: the first of them has its partial
+  // at `partials`, each other one `stride` floats behind the one before.
+  void (*merge)(const AttentionShape&, const RowView&, const float* partials, std::size_t stride, float* out);
 
   // Reads `bytes` as 1, 2, 4 or 8 parallel prefetched streams; returns a checksum.
   std::uint64_t (*read_streams)(const std::uint8_t* data, std::size_t bytes, int num_streams);
+
+  // Each step does kCodeMultiplyAdds products of codes and inputs, from 256 bytes of codes and 32 of inputs; returns a
+  // checksum.
+  std::uint64_t (*multiply_codes)(const std::uint8_t* data, std::size_t num_steps);
+  // Each step does x[j] = x[j] * data[j] + data[8 + j], j < 8, for kFloatChains chains x; chain i begins as
+  // x[j] = data[16 + i + j]. Returns a checksum.
+  std::uint64_t (*multiply_floats)(const float* data, std::size_t num_steps);
 };
 
 extern const Kernels kPortableKernels;
 // Null where this build has none.
 extern const Kernels* const kAvx2Kernels;
-extern const Kernels* const kAvxVnniKernels;
 extern const Kernels* const kAvx512Kernels;
 extern const Kernels* const kNeonKernels;
 

@@ -48,14 +48,16 @@ inline void multiply_float_rows(const Product& p, const std::uint8_t* block, int
 }
 
 template <class V, WeightType kType>
-inline void multiply_float(const Product& p, int first, int last) {
-  for (int b = first; b < last; ++b) {
-    const std::uint8_t* block = p.weights.data + b * p.weights.block_bytes;
-    for (int row = 0; row < p.num_rows; row += kFloatRows) {
-      const int left = p.num_rows - row;
-      multiply_float_rows<V, kType, kFloatRows>(p, block, row, left < kFloatRows ? left : kFloatRows,
-                                                p.num_outputs - b * kBlockRows,
-                                                p.out + row * p.out_stride + b * kBlockRows);
+inline void multiply_float(const Product& p, const Blocks& blocks) {
+  for (int stream = 0; stream < blocks.num_streams; ++stream) {
+    for (int b = blocks.first + stream * blocks.stride; b < blocks.last + stream * blocks.stride; ++b) {
+      const std::uint8_t* block = p.weights.data + b * p.weights.block_bytes;
+      for (int row = 0; row < p.num_rows; row += kFloatRows) {
+        const int left = p.num_rows - row;
+        multiply_float_rows<V, kType, kFloatRows>(p, block, row, left < kFloatRows ? left : kFloatRows,
+                                                  p.num_outputs - b * kBlockRows,
+                                                  p.out + row * p.out_stride + b * kBlockRows);
+      }
     }
   }
 }

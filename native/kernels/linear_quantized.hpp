@@ -27,7 +27,7 @@ struct Scheme {
   // scales. Of a code - zero code; a sum starts with what the zero code takes away, and may wrap on the way.
   static constexpr int num_parts() {
     const int largest = kFormat.max_code - kFormat.zero_code > kFormat.zero_code ? kFormat.max_code - kFormat.zero_code
-                                                                                : kFormat.zero_code;
+                                                                                 : kFormat.zero_code;
     int parts = has_half_scales(kType) ? 2 : 1;
     while (!kIsSplit && static_cast<long long>(8 / parts * 2) * largest * 127 > V::kLargestSum) parts *= 2;
     return parts;
@@ -101,14 +101,12 @@ template <class V, WeightType kType, int R>
     unroll<kWords>([&]<int i>(Index<i>) __attribute__((always_inline)) {
       constexpr int j = kWords * kPart + i;
       typename V::Codes words[B];
-      unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-        words[b] = load_word<V, kType, j, b>(place.codes);
-      });
+      unroll<B>([&]<int b>(Index<b>)
+                    __attribute__((always_inline)) { words[b] = load_word<V, kType, j, b>(place.codes); });
       unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
         const auto four = V::broadcast_four(x[r].codes + 4 * j);
-        unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-          add_word<V, i == 0 && !kHasZero>(sums[r][b], words[b], four);
-        });
+        unroll<B>([&]<int b>(Index<b>)
+                      __attribute__((always_inline)) { add_word<V, i == 0 && !kHasZero>(sums[r][b], words[b], four); });
       });
     });
     unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
@@ -120,9 +118,8 @@ template <class V, WeightType kType, int R>
   });
   unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
     const GroupScales<V, kType, b> scales(place);
-    unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
-      acc[r][b] = scales.finish(acc[r][b], totals[r][b], x[r]);
-    });
+    unroll<R>([&]<int r>(Index<r>)
+                  __attribute__((always_inline)) { acc[r][b] = scales.finish(acc[r][b], totals[r][b], x[r]); });
   });
 }
 
@@ -136,18 +133,15 @@ template <class V, WeightType kType, int R>
   typename V::Sums low[R][B];
   unroll<8>([&]<int j>(Index<j>) __attribute__((always_inline)) {
     typename V::Codes words[B];
-    unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-      words[b] = load_word<V, kType, j, b>(place.codes);
-    });
+    unroll<B>([&]<int b>(Index<b>)
+                  __attribute__((always_inline)) { words[b] = load_word<V, kType, j, b>(place.codes); });
     unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
       const auto four_high = V::broadcast_four(x[r].high + 4 * j);
-      unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-        add_word<V, j == 0>(high[r][b], words[b], four_high);
-      });
+      unroll<B>([&]<int b>(Index<b>)
+                    __attribute__((always_inline)) { add_word<V, j == 0>(high[r][b], words[b], four_high); });
       const auto four_low = V::broadcast_four(x[r].low + 4 * j);
-      unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
-        add_word<V, j == 0>(low[r][b], words[b], four_low);
-      });
+      unroll<B>([&]<int b>(Index<b>)
+                    __attribute__((always_inline)) { add_word<V, j == 0>(low[r][b], words[b], four_low); });
     });
   });
   unroll<B>([&]<int b>(Index<b>) __attribute__((always_inline)) {
@@ -159,29 +153,26 @@ template <class V, WeightType kType, int R>
   });
 }
 
-// How many blocks are read side by side for a tile of R rows: as many as leave their accumulators in registers. Several
-// streams of reads get more of the memory's bandwidth than one, and few rows leave nothing else to wait for.
-template <class V, WeightType kType, int R>
+// How many streams one row of inputs is multiplied with side by side: as many as leave their accumulators in registers.
+// It leaves nothing else to wait for.
+template <class V, WeightType kType>
 constexpr int strip_blocks() {
-  if (R > 1 && record_groups(kType) > 1) return 1;  // a record's parts take registers too
-  const int blocks = V::kStripVectors / (R * kVectors<V> * Scheme<V, kType>::kNumParts);
-  return blocks > 1 ? blocks : 1;
+  const int blocks = V::kStripVectors / (kVectors<V> * Scheme<V, kType>::kNumParts);
+  return blocks >= kStreams ? kStreams : blocks >= 2 ? 2 : 1;
 }
 
-// S blocks being read, and what comes after them.
+// A block of each of S streams.
 template <int S>
 struct Strip {
-  const std::uint8_t* first;  // block
-  std::size_t block_bytes;
+  const std::uint8_t* first;
+  std::size_t distance;  // bytes from one stream's block to the next one's
 
-  // Asks for `bytes` of every block that are read `kPrefetchDistance` later than what lies at `offset`: behind a
-  // block's end, of the block as far into the next strip. Line by line, so that the streams go on together.
+  // Asks for the `bytes` of every stream that are read `kPrefetchDistance` later than what lies at `offset`, line by
+  // line, so that the streams go on together.
   template <class V>
   [[gnu::always_inline]] void prefetch(std::size_t offset, std::size_t bytes) const {
-    std::size_t at = offset + kPrefetchDistance;
-    if (S > 1 && at >= block_bytes) at += (S - 1) * block_bytes;
     for (std::size_t line = 0; line < bytes; line += 64) {
-      for (int s = 0; s < S; ++s) V::prefetch(first + s * block_bytes + at + line);
+      for (int s = 0; s < S; ++s) V::prefetch(first + s * distance + offset + kPrefetchDistance + line);
     }
   }
 };
@@ -238,7 +229,7 @@ template <class V, WeightType kType, int S, int R, bool kIsOne>
     const auto add = [&](auto& sums) __attribute__((always_inline)) {
       strip.template prefetch<V>(offset, kGroupBytes);
       unroll<S>([&]<int s>(Index<s>) __attribute__((always_inline)) {
-        const GroupPlace at{place.codes + s * strip.block_bytes, place.scales + s * strip.block_bytes};
+        const GroupPlace at{place.codes + s * strip.distance, place.scales + s * strip.distance};
         for_each_tile<R, kIsOne>(tiles, [&]<int r>(Index<r>, int first) __attribute__((always_inline)) {
           add_group<V, kType, r>(at, x + first, sums.of[s] + first);
         });
@@ -253,7 +244,7 @@ template <class V, WeightType kType, int S, int R, bool kIsOne>
       StripSums<V, S, kIsOne ? R : kMaxRows> parts;
       for (int group = 0; group < kGroups; ++group) add(parts);
       const auto* first_x = x - kGroups * kMaxRows;
-      for (int s = 0; s < S; ++s, record += strip.block_bytes) {
+      for (int s = 0; s < S; ++s, record += strip.distance) {
         for_each_tile<R, kIsOne>(tiles, [&]<int r>(Index<r>, int first) __attribute__((always_inline)) {
           fold_record<V, kType, r>(record, first_x + first, parts.of[s] + first, acc.of[s] + first);
         });
@@ -265,57 +256,60 @@ template <class V, WeightType kType, int S, int R, bool kIsOne>
 static inline const QuantizedGroup* inputs_of(const Activations& x, const QuantizedGroup*) { return x.quantized; }
 static inline const SplitGroup* inputs_of(const Activations& x, const SplitGroup*) { return x.split; }
 
-// Blocks [first, last) for rows [row, row + count) of a panel, S at a time and then one at a time.
+// Some blocks for rows [row, row + count) of a panel, S streams at a time.
 template <class V, WeightType kType, int S, int R, bool kIsOne>
-inline void multiply_blocks(const Product& p, int first, int last, int row, int count, const Tiles& tiles) {
+inline void multiply_blocks(const Product& p, const Blocks& blocks, int row, int count, const Tiles& tiles) {
+  if constexpr (S > 1) {
+    if (blocks.num_streams % S != 0) return multiply_blocks<V, kType, 1, R, kIsOne>(p, blocks, row, count, tiles);
+  }
   using Input = typename Scheme<V, kType>::Input;
   const Input* x = inputs_of(p.inputs, static_cast<const Input*>(nullptr)) + group_index(p.inputs, row, 0);
   const std::size_t block_bytes = p.weights.block_bytes;
-  int b = first;
-  for (; b + S <= last; b += S) {
-    StripSums<V, S, kIsOne ? R : kMaxRows> acc;
-    multiply_strip<V, kType, S, R, kIsOne>({p.weights.data + b * block_bytes, block_bytes},
-                                           p.weights.columns / format_of(kType).columns, x, tiles, acc);
-    for (int s = 0; s < S; ++s) {
-      const int output = (b + s) * kBlockRows;
-      for (int m = 0; m < count; ++m) {
-        store_outputs<V>(acc.of[s][m], p.num_outputs - output, p.out + (row + m) * p.out_stride + output);
+  for (int stream = 0; stream < blocks.num_streams; stream += S) {
+    for (int b = blocks.first + stream * blocks.stride; b < blocks.last + stream * blocks.stride; ++b) {
+      StripSums<V, S, kIsOne ? R : kMaxRows> acc;
+      multiply_strip<V, kType, S, R, kIsOne>({p.weights.data + b * block_bytes, blocks.stride * block_bytes},
+                                             p.weights.columns / format_of(kType).columns, x, tiles, acc);
+      for (int s = 0; s < S; ++s) {
+        const int output = (b + s * blocks.stride) * kBlockRows;
+        for (int m = 0; m < count; ++m) {
+          store_outputs<V>(acc.of[s][m], p.num_outputs - output, p.out + (row + m) * p.out_stride + output);
+        }
       }
     }
   }
-  if constexpr (S > 1) multiply_blocks<V, kType, 1, R, kIsOne>(p, b, last, row, count, tiles);
 }
 
 // One tile of `count` rows of a panel.
 template <class V, WeightType kType, int R>
-inline void multiply_tile(const Product& p, int first, int last, int row, int count) {
+inline void multiply_tile(const Product& p, const Blocks& blocks, int row, int count) {
   if constexpr (R > 1) {
-    if (count < R) return multiply_tile<V, kType, R - 1>(p, first, last, row, count);
+    if (count < R) return multiply_tile<V, kType, R - 1>(p, blocks, row, count);
   }
-  multiply_blocks<V, kType, strip_blocks<V, kType, R>(), R, true>(p, first, last, row, count, {1, 0});
+  multiply_blocks<V, kType, R == 1 ? strip_blocks<V, kType>() : 1, R, true>(p, blocks, row, count, {1, 0});
 }
 
 // `count` rows of a panel in as few tiles as possible, as even as possible.
 template <class V, WeightType kType, int R>
-inline void multiply_tiles(const Product& p, int first, int last, int row, int count) {
+inline void multiply_tiles(const Product& p, const Blocks& blocks, int row, int count) {
   constexpr int kLargest = Scheme<V, kType>::kTiles.of_several;
   const int num_tiles = (count + kLargest - 1) / kLargest;
   if constexpr (2 * (R - 1) >= kLargest && R > 1) {
-    if (count <= num_tiles * (R - 1)) return multiply_tiles<V, kType, R - 1>(p, first, last, row, count);
+    if (count <= num_tiles * (R - 1)) return multiply_tiles<V, kType, R - 1>(p, blocks, row, count);
   }
   const int num_small = num_tiles * R - count;
-  multiply_blocks<V, kType, 1, R, false>(p, first, last, row, count, {num_tiles - num_small, num_small});
+  multiply_blocks<V, kType, 1, R, false>(p, blocks, row, count, {num_tiles - num_small, num_small});
 }
 
 template <class V, WeightType kType>
-inline void multiply_quantized(const Product& p, int first, int last) {
+inline void multiply_quantized(const Product& p, const Blocks& blocks) {
   constexpr TileSizes kTiles = Scheme<V, kType>::kTiles;
   for (int row = 0; row < p.num_rows; row += kMaxRows) {
     const int count = p.num_rows - row < kMaxRows ? p.num_rows - row : kMaxRows;
     if (count <= kTiles.alone) {
-      multiply_tile<V, kType, kTiles.alone>(p, first, last, row, count);
+      multiply_tile<V, kType, kTiles.alone>(p, blocks, row, count);
     } else {
-      multiply_tiles<V, kType, kTiles.of_several>(p, first, last, row, count);
+      multiply_tiles<V, kType, kTiles.of_several>(p, blocks, row, count);
     }
   }
 }

@@ -113,15 +113,12 @@ template <class V, WeightType kType, int R, class Input>
   }
   unroll<kVectors<V>>([&]<int b>(Index<b>) __attribute__((always_inline)) {
     const auto d = V::template load_scale<kFormat.scale_bytes>(record + b * kVectorBytes);
-    unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
-      acc[r][b] = V::fma(d, parts[r][b], acc[r][b]);
-    });
+    unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) { acc[r][b] = V::fma(d, parts[r][b], acc[r][b]); });
     if constexpr (kFormat.has_minimum) {
       const auto dmin = V::template load_scale<2>(record + kVectors<V> * kVectorBytes + b * kVectorBytes);
       const auto negative = V::sub(V::zero(), dmin);
-      unroll<R>([&]<int r>(Index<r>) __attribute__((always_inline)) {
-        acc[r][b] = V::fma(negative, minima[r][b], acc[r][b]);
-      });
+      unroll<R>([&]<int r>(Index<r>)
+                    __attribute__((always_inline)) { acc[r][b] = V::fma(negative, minima[r][b], acc[r][b]); });
     }
   });
 }

@@ -57,12 +57,14 @@ Batch::Batch(const std::vector<Segment>& segments, const BatchLimits& limits) {
 
 void Batch::add(const Segment& segment, const BatchLimits& limits) {
   const std::size_t first = rows_.size();
+  segment_starts_.push_back(static_cast<int>(first));
   const int num_rows = static_cast<int>(segment.tokens.size());
   const int num_run = num_rows - static_cast<int>(segment.parents.size());
   for (int i = 0; i < num_rows; ++i) {
     rows_.push_back(make_row(segment, i, num_run, first));
     require(rows_.back().position < limits.max_length,
             "position " + text(rows_.back().position) + " is past the capacity of " + text(limits.max_length));
+    views_.push_back(rows_.back().view);
     if (segment.wants_hidden) hidden_rows_.push_back(static_cast<int>(first) + i);
   }
   for (const int row : segment.logits_rows) logits_rows_.push_back(static_cast<int>(first) + row);

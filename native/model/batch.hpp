@@ -41,7 +41,9 @@ class Batch {
   Batch(const std::vector<Segment>& segments, const BatchLimits& limits);
 
   const std::vector<Row>& rows() const { return rows_; }
-  const std::vector<int>& logits_rows() const { return logits_rows_; }  // indices into rows()
+  const std::vector<RowView>& views() const { return views_; }                // of the rows
+  const std::vector<int>& segment_starts() const { return segment_starts_; }  // indices into rows()
+  const std::vector<int>& logits_rows() const { return logits_rows_; }        // indices into rows()
   const std::vector<int>& hidden_rows() const { return hidden_rows_; }
 
  private:
@@ -49,6 +51,8 @@ class Batch {
   Row make_row(const Segment& segment, int index, int num_run, std::size_t first_row);
 
   std::vector<Row> rows_;
+  std::vector<RowView> views_;
+  std::vector<int> segment_starts_;
   std::vector<int> logits_rows_;
   std::vector<int> hidden_rows_;
   std::vector<std::vector<std::int32_t>> paths_;  // slots of a node's ancestors in the tree, itself last

@@ -1,5 +1,7 @@
 #include "model/decoder.hpp"
 
+#include <algorithm>
+
 #include "isa/select.hpp"
 #include "model/probe.hpp"
 #include "support/check.hpp"
@@ -58,8 +60,11 @@ Decoder::Decoder(const DecoderConfig& c)
   gate_up_ = AlignedBuffer<float>(rows * 2 * c.intermediate_size);
   logits_ = AlignedBuffer<float>(static_cast<std::size_t>(c.max_logits_rows) * padded_vocab_size());
   for (int i = 0; i < c.num_threads; ++i) {
-    scores_.emplace_back(std::size_t{kMaxHeads} * round_up(c.max_length, kPageSize));
+    attention_floats_.emplace_back(kTileQueries * (kChunk + partial_size(c.head_dim)) + 2 * kTaskQueries);
     keys_.emplace_back(std::size_t{kPageSize} * c.head_dim);
+  }
+  for (const int window : c.layer_windows) {
+    if (std::find(windows_.begin(), windows_.end(), window) == windows_.end()) windows_.push_back(window);
   }
   cosines_ = AlignedBuffer<float>(rows * c.rope_frequencies.size() * (c.rope_dim / 2));
   sines_ = AlignedBuffer<float>(rows * c.rope_frequencies.size() * (c.rope_dim / 2));
@@ -103,13 +108,40 @@ double Decoder::read_bandwidth(std::size_t bytes, int repeats) {
   return paceline::read_bandwidth(pool_, kernels_, bytes, repeats);
 }
 
+double Decoder::code_rate(int repeats) {
+  const Exclusive exclusive(is_in_use_);
+  return paceline::code_rate(pool_, kernels_, repeats);
+}
+
+double Decoder::float_rate(int repeats) {
+  const Exclusive exclusive(is_in_use_);
+  return paceline::float_rate(pool_, kernels_, repeats);
+}
+
+void Decoder::start_trace() {
+  const Exclusive exclusive(is_in_use_);
+  tracer_.start(config_.num_layers);
+}
+
+void Decoder::stop_trace() {
+  const Exclusive exclusive(is_in_use_);
+  tracer_.stop();
+}
+
+ForwardTrace Decoder::trace() {
+  const Exclusive exclusive(is_in_use_);
+  return tracer_.sums();
+}
+
 void Decoder::forward(const std::vector<Segment>& segments, const std::vector<int>& hidden_layers) {
   const Exclusive exclusive(is_in_use_);
   require(weights_.is_complete(), "the model's weights are not loaded");
-  const auto job = std::make_shared<const Forward>(Forward{
-      Batch(segments,
-            {config_.max_rows, config_.max_logits_rows, config_.max_length, padded_vocab_size(), store_.num_pages()}),
-      hidden_layers});
+  const Tracer::Run traced = tracer_.begin(config_.num_threads);
+  const auto job =
+      std::make_shared<Forward>(Forward{Batch(segments, {config_.max_rows, config_.max_logits_rows, config_.max_length,
+                                                         padded_vocab_size(), store_.num_pages()}),
+                                        hidden_layers,
+                                        {}});
   for (const int layer : hidden_layers) {
     require(layer >= 0 && layer <= config_.num_layers,
             "hidden layer " + std::to_string(layer) + " is not in the model");
@@ -119,12 +151,27 @@ void Decoder::forward(const std::vector<Segment>& segments, const std::vector<in
   const std::size_t hidden_size = job->batch.hidden_rows().size() * hidden_layers.size() * config_.hidden_size;
   if (hidden_size > hidden_->size()) hidden_ = std::make_shared<AlignedBuffer<float>>(hidden_size);
   if (job->batch.rows().empty()) return;
+  plan_attention(*job);
   constexpr std::size_t kPhasesOfLayer = 10;
   const std::size_t num_phases = kPhasesOfLayer * config_.num_layers + hidden_layers.size() + 3;
-  pool_.run([this, job](Team& team) { run(team, job->batch, job->hidden_layers); }, num_phases);
+  pool_.run([this, job](Team& team) { run(team, *job); }, num_phases, traced.job);
+  tracer_.end(traced);
 }
 
-void Decoder::run(Team& team, const Batch& batch, const std::vector<int>& hidden_layers) {
+void Decoder::plan_attention(Forward& job) {
+  std::size_t size = 0;
+  for (const int window : windows_) {
+    const AttentionShape shape{config_.head_dim, config_.num_heads, config_.num_kv_heads, config_.attention_scale,
+                               window};
+    job.plans.emplace_back(job.batch, shape, config_.num_threads);
+    size = std::max(size, job.plans.back().partials_size());
+  }
+  if (size > partials_.size()) partials_ = AlignedBuffer<float>(size);
+}
+
+void Decoder::run(Team& team, const Forward& job) {
+  const Batch& batch = job.batch;
+  const std::vector<int>& hidden_layers = job.hidden_layers;
   const int num_rows = static_cast<int>(batch.rows().size());
   embed(team, batch);
   Residual residual;
@@ -134,17 +181,19 @@ void Decoder::run(Team& team, const Batch& batch, const std::vector<int>& hidden
     }
     if (i == config_.num_layers) break;
     const LayerWeights& layer = weights_.layers()[i];
-    prefetch(team, qkv_parts(layer));
+    team.set_first_label(phase::first_label(i + 1));
+    prefetch(team, num_rows, qkv_parts(layer));
     normalize(team, batch, residual, layer.attn_norm);
-    multiply(team, normed_.view, num_rows, qkv_parts(layer), qkv_.data(), qkv_stride());
-    prefetch(team, only(layer.o));
-    attention(team, batch, i);
-    multiply(team, attended_.view, num_rows, only(layer.o), projected_.data(), config_.hidden_size);
-    prefetch(team, gate_up_parts(layer));
+    multiply(team, phase::kQkv, normed_.view, num_rows, qkv_parts(layer), qkv_.data(), qkv_stride());
+    prefetch(team, num_rows, only(layer.o));
+    attention(team, job, i);
+    multiply(team, phase::kOutput, attended_.view, num_rows, only(layer.o), projected_.data(), config_.hidden_size);
+    prefetch(team, num_rows, gate_up_parts(layer));
     normalize(team, batch, projected(layer.post_attn_norm), layer.ffn_norm);
     feed_forward(team, num_rows, layer);
     residual = projected(layer.post_ffn_norm);
   }
+  team.set_first_label(phase::first_label(0));
   head_logits(team, batch, residual);
 }
 

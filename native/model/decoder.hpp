@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "kernels/kernels.hpp"
+#include "model/attention_plan.hpp"
 #include "model/batch.hpp"
 #include "model/config.hpp"
 #include "model/decoder_weights.hpp"
+#include "model/forward_trace.hpp"
 #include "model/paged_store.hpp"
 #include "model/tiling.hpp"
 #include "support/aligned.hpp"
@@ -45,6 +47,11 @@ class Decoder {
   void poison_pages(const std::vector<int>& pages);
   std::size_t store_bytes() const { return store_.bytes(); }
   double read_bandwidth(std::size_t bytes, int repeats);
+  double code_rate(int repeats);
+  double float_rate(int repeats);
+  void start_trace();
+  void stop_trace();
+  ForwardTrace trace();
   std::size_t weight_bytes() const { return weights_.bytes(); }
 
  private:
@@ -53,6 +60,7 @@ class Decoder {
   struct Forward {
     Batch batch;
     std::vector<int> hidden_layers;
+    std::vector<AttentionPlan> plans;  // one for each of windows_
   };
 
   // What is still to be added to x_: rows of projected_, through an RMSNorm first where `norm` is given. Nothing where
@@ -65,17 +73,21 @@ class Decoder {
   int qkv_stride() const;
   Residual projected(const std::vector<float>& post_norm);
 
-  void run(Team& team, const Batch& batch, const std::vector<int>& hidden_layers);
+  void plan_attention(Forward& job);
+  void run(Team& team, const Forward& job);
   void embed(Team& team, const Batch& batch);
   void store_angles(const Row& row, std::size_t index);
   void normalize(Team& team, const Batch& batch, const Residual& residual, const std::vector<float>& weight);
   void add_and_normalize(std::size_t row, const Residual& residual, const std::vector<float>& weight, float* out);
-  void multiply(Team& team, const Activations& inputs, int num_rows, const Parts& parts, float* out, int stride);
+  void multiply(Team& team, phase::Kind kind, const Activations& inputs, int num_rows, const Parts& parts, float* out,
+                int stride);
   // Asks for the weights that the next product begins with on this thread, while other work is still to be done.
-  void prefetch(const Team& team, const Parts& parts) const;
+  void prefetch(const Team& team, int num_rows, const Parts& parts) const;
   Parts qkv_parts(const LayerWeights& layer) const;
   Parts gate_up_parts(const LayerWeights& layer) const;
-  void attention(Team& team, const Batch& batch, int layer);
+  void attention(Team& team, const Forward& job, int layer);
+  AttentionScratch attention_scratch(int thread);
+  void merge(const AttentionPlan& plan, const Batch& batch, int row);
   void finish_projections(float* heads, std::size_t row, int layer);
   void store_keys_and_values(const Batch& batch, int row, int layer);
   void feed_forward(Team& team, int num_rows, const LayerWeights& layer);
@@ -99,11 +111,14 @@ class Decoder {
   AlignedBuffer<float> x_, qkv_, projected_, gate_up_, logits_;
   AlignedBuffer<float> cosines_, sines_;  // of the batch's rows, [rows][ropes][rope_dim / 2]
   std::shared_ptr<AlignedBuffer<float>> hidden_ = std::make_shared<AlignedBuffer<float>>();
-  std::vector<AlignedBuffer<float>> scores_;        // by thread
-  std::vector<AlignedBuffer<std::uint16_t>> keys_;  // by thread
+  std::vector<int> windows_;                            // of the layers, each once
+  AlignedBuffer<float> partials_;                       // of the layer that is at its attention
+  std::vector<AlignedBuffer<float>> attention_floats_;  // by thread
+  std::vector<AlignedBuffer<std::uint16_t>> keys_;      // by thread
   std::atomic<bool> is_in_use_{false};
   int num_logits_rows_ = 0;
   int num_hidden_rows_ = 0;
+  Tracer tracer_;
   ThreadPool pool_;  // last, so that its threads end before anything that they may look at
 };
 

@@ -7,24 +7,8 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kPrefetchBytes = 1 << 10;  // of each of a product's first blocks
+constexpr std::size_t kPrefetchBytes = 1 << 10;  // of each of a product's streams
 constexpr int kGateColumns = 256;                // columns of a tile; whole groups
-
-// How many of the `group` query heads that share keys a task takes. More share their reading, fewer keep more threads
-// busy: a head costs about 0.4 of the first one's time when it comes along.
-int heads_of_task(int num_groups, int group, int num_threads) {
-  int best = 1;
-  double best_time = 0;
-  for (int heads = 1; heads <= std::min(group, kMaxHeads); ++heads) {
-    const int num_tasks = num_groups * ((group + heads - 1) / heads);
-    const double time = (num_tasks + num_threads - 1) / num_threads * (0.6 + 0.4 * heads);
-    if (heads == 1 || time < best_time) {
-      best = heads;
-      best_time = time;
-    }
-  }
-  return best;
-}
 
 void add(float* x, const std::vector<float>& y) {
   for (std::size_t i = 0; i < y.size(); ++i) x[i] += y[i];
@@ -34,7 +18,7 @@ void add(float* x, const std::vector<float>& y) {
 
 void Decoder::embed(Team& team, const Batch& batch) {
   const int width = config_.hidden_size;
-  team.for_each(static_cast<int>(batch.rows().size()), [&](int row) {
+  team.for_each(phase::kEmbed, static_cast<int>(batch.rows().size()), [&](int row) {
     float* x = x_.data() + static_cast<std::size_t>(row) * width;
     weights_.embedding().dequantize_row(batch.rows()[row].token, x);
     if (config_.embedding_scale != 1.0f) {
@@ -64,7 +48,7 @@ Decoder::Residual Decoder::projected(const std::vector<float>& post_norm) {
 
 void Decoder::normalize(Team& team, const Batch& batch, const Residual& residual, const std::vector<float>& weight) {
   const int width = config_.hidden_size;
-  team.for_each(static_cast<int>(batch.rows().size()), [&](int row) {
+  team.for_each(phase::kNorm, static_cast<int>(batch.rows().size()), [&](int row) {
     add_and_normalize(row, residual, weight, normed_.view.values + static_cast<std::size_t>(row) * width);
     kernels_.quantize(normed_.view, row, 0, width / kGroup * kGroup);
   });
@@ -81,31 +65,26 @@ void Decoder::add_and_normalize(std::size_t row, const Residual& residual, const
   kernels_.rms_norm(x_.data() + row * width, added, weight.data(), epsilon, width, out);
 }
 
-void Decoder::multiply(Team& team, const Activations& inputs, int num_rows, const Parts& parts, float* out,
-                       int stride) {
-  const Tiling tiling(parts, config_.num_threads);
-  team.for_each(tiling.num_tiles(), [&](int tile) {
-    tiling.for_each_part(tile, [&](const Part& part, int first, int last) {
-      kernels_.multiply({part.matrix->view(), inputs, num_rows, part.matrix->rows(), out + part.offset,
-                         static_cast<std::size_t>(stride)},
-                        first, last);
-    });
+void Decoder::multiply(Team& team, phase::Kind kind, const Activations& inputs, int num_rows, const Parts& parts,
+                       float* out, int stride) {
+  const Tiling tiling(parts, num_rows, config_.num_threads);
+  team.for_each(kind, tiling.num_tiles(), [&](int tile) {
+    const auto [part, blocks] = tiling.at(tile);
+    kernels_.multiply({part->matrix->view(), inputs, num_rows, part->matrix->rows(), out + part->offset,
+                       static_cast<std::size_t>(stride)},
+                      blocks);
   });
 }
 
-void Decoder::prefetch(const Team& team, const Parts& parts) const {
-  const Tiling tiling(parts, config_.num_threads);
-  bool is_first = true;
-  tiling.for_each_part(team.first_tile(tiling.num_tiles()), [&](const Part& part, int first, int last) {
-    if (!is_first) return;
-    is_first = false;
-    const MatrixView& weights = part.matrix->view();
-    const std::size_t size = std::min(kPrefetchBytes, weights.block_bytes);
-    for (int block = first; block < std::min(last, first + kTileBlocks); ++block) {
-      const std::uint8_t* data = weights.data + block * weights.block_bytes;
-      for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
-    }
-  });
+void Decoder::prefetch(const Team& team, int num_rows, const Parts& parts) const {
+  const Tiling tiling(parts, num_rows, config_.num_threads);
+  const auto [part, blocks] = tiling.at(team.first_tile(tiling.num_tiles()));
+  const MatrixView& weights = part->matrix->view();
+  const std::size_t size = std::min(kPrefetchBytes, weights.block_bytes);
+  for (int stream = 0; stream < blocks.num_streams && blocks.first < blocks.last; ++stream) {
+    const std::uint8_t* data = weights.data + (blocks.first + stream * blocks.stride) * weights.block_bytes;
+    for (std::size_t line = 0; line < size; line += 64) __builtin_prefetch(data + line);
+  }
 }
 
 Parts Decoder::qkv_parts(const LayerWeights& layer) const {
@@ -153,38 +132,50 @@ void Decoder::store_keys_and_values(const Batch& batch, int row, int layer) {
   }
 }
 
-void Decoder::attention(Team& team, const Batch& batch, int layer) {
-  const int num_rows = static_cast<int>(batch.rows().size());
-  team.for_each(num_rows, [&](int row) { store_keys_and_values(batch, row, layer); });
+AttentionScratch Decoder::attention_scratch(int thread) {
+  float* floats = attention_floats_[thread].data();
+  float* partials = floats + kTileQueries * kChunk;
+  return {floats, partials, partials + kTileQueries * partial_size(config_.head_dim), keys_[thread].data()};
+}
 
-  const AttentionShape shape{config_.head_dim, config_.num_heads, config_.num_kv_heads, config_.attention_scale,
-                             config_.layer_windows[layer]};
-  const int group = config_.num_heads / config_.num_kv_heads;
-  const int heads = heads_of_task(num_rows * config_.num_kv_heads, group, config_.num_threads);
-  const int tasks_of_group = (group + heads - 1) / heads;
-  const int tasks_of_row = config_.num_kv_heads * tasks_of_group;
-  const AttentionScratch scratch{scores_[team.thread()].data(),
-                                 static_cast<std::size_t>(round_up(config_.max_length, kPageSize)),
-                                 keys_[team.thread()].data()};
-  team.for_each(num_rows * tasks_of_row, [&](int task) {
-    const std::size_t row = task / tasks_of_row;
-    const int kv_head = task % tasks_of_row / tasks_of_group;
-    const int first = kv_head * group + task % tasks_of_group * heads;
-    const int last = std::min(first + heads, (kv_head + 1) * group);
-    kernels_.attend(shape, store_.layer(layer), batch.rows()[row].view, scratch, qkv_.data() + row * qkv_stride(),
-                    first, last, kv_head, attended_.view.values + row * attended_.view.columns);
+void Decoder::attention(Team& team, const Forward& job, int layer) {
+  const Batch& batch = job.batch;
+  const int num_rows = static_cast<int>(batch.rows().size());
+  team.for_each(phase::kStore, num_rows, [&](int row) { store_keys_and_values(batch, row, layer); });
+
+  const auto window = std::find(windows_.begin(), windows_.end(), config_.layer_windows[layer]);
+  const AttentionPlan& plan = job.plans[window - windows_.begin()];
+  const LayerStore store = store_.layer(layer);
+  const AttentionRows rows{batch.views().data(), qkv_.data(), static_cast<std::size_t>(qkv_stride()),
+                           attended_.view.values, static_cast<std::size_t>(attended_.view.columns)};
+  const AttentionScratch scratch = attention_scratch(team.thread());
+  team.for_each(phase::kAttention, plan.num_tasks(), [&](int task) {
+    kernels_.attend(plan.shape(), store, rows, plan.task(task, partials_.data()), scratch);
   });
-  team.for_each(num_rows,
-                [&](int row) { kernels_.quantize(attended_.view, row, 0, attended_.view.columns / kGroup * kGroup); });
+  team.for_each(phase::kNorm, num_rows, [&](int row) {
+    if (plan.has_partials()) merge(plan, batch, row);
+    kernels_.quantize(attended_.view, row, 0, attended_.view.columns / kGroup * kGroup);
+  });
+}
+
+// Puts together what the row's heads got from runs of chunks that were tasks of their own.
+void Decoder::merge(const AttentionPlan& plan, const Batch& batch, int row) {
+  float* out = attended_.view.values + static_cast<std::size_t>(row) * attended_.view.columns;
+  for (int head = 0; head < config_.num_heads; ++head) {
+    const AttentionPlan::Partials& partials = plan.partials_of(row, head);
+    if (partials.stride == 0) continue;
+    kernels_.merge(plan.shape(), batch.views()[row], partials_.data() + partials.offset, partials.stride,
+                   out + head * config_.head_dim);
+  }
 }
 
 void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) {
   const int width = config_.intermediate_size;
-  multiply(team, normed_.view, num_rows, gate_up_parts(layer), gate_up_.data(), 2 * width);
-  prefetch(team, only(layer.down));
+  multiply(team, phase::kGateUp, normed_.view, num_rows, gate_up_parts(layer), gate_up_.data(), 2 * width);
+  prefetch(team, num_rows, only(layer.down));
   const int tiles_of_row = (width + kGateColumns - 1) / kGateColumns;
   const auto activate = config_.is_gelu ? kernels_.geglu : kernels_.swiglu;
-  team.for_each(num_rows * tiles_of_row, [&](int tile) {
+  team.for_each(phase::kGating, num_rows * tiles_of_row, [&](int tile) {
     const std::size_t row = tile / tiles_of_row;
     const int first = tile % tiles_of_row * kGateColumns;
     const int last = std::min(first + kGateColumns, width);
@@ -192,13 +183,13 @@ void Decoder::feed_forward(Team& team, int num_rows, const LayerWeights& layer) 
     activate(gate + first, gate + width + first, last - first, gated_.view.values + row * width + first);
     kernels_.quantize(gated_.view, static_cast<int>(row), first, last / kGroup * kGroup);
   });
-  multiply(team, gated_.view, num_rows, only(layer.down), projected_.data(), config_.hidden_size);
+  multiply(team, phase::kDown, gated_.view, num_rows, only(layer.down), projected_.data(), config_.hidden_size);
 }
 
 void Decoder::keep_hidden(Team& team, const Batch& batch, const Residual& residual, std::size_t index,
                           std::size_t num_layers) {
   const std::size_t width = config_.hidden_size;
-  team.for_each(static_cast<int>(batch.hidden_rows().size()), [&](int i) {
+  team.for_each(phase::kHidden, static_cast<int>(batch.hidden_rows().size()), [&](int i) {
     const std::size_t row = batch.hidden_rows()[i];
     const float* x = x_.data() + row * width;
     float* added = residual.values == nullptr ? nullptr : residual.values + row * width;
@@ -214,15 +205,16 @@ void Decoder::keep_hidden(Team& team, const Batch& batch, const Residual& residu
 void Decoder::head_logits(Team& team, const Batch& batch, const Residual& residual) {
   const int width = config_.hidden_size;
   const int num_rows = static_cast<int>(batch.logits_rows().size());
-  if (num_rows > 0) prefetch(team, only(weights_.head()));
-  team.for_each(num_rows, [&](int i) {
+  if (num_rows > 0) prefetch(team, num_rows, only(weights_.head()));
+  team.for_each(phase::kNorm, num_rows, [&](int i) {
     add_and_normalize(batch.logits_rows()[i], residual, weights_.output_norm(),
                       last_.view.values + static_cast<std::size_t>(i) * width);
     kernels_.quantize(last_.view, i, 0, width / kGroup * kGroup);
     float* logits = logits_.data() + static_cast<std::size_t>(i) * padded_vocab_size();
     std::fill(logits + config_.vocab_size, logits + padded_vocab_size(), 0.0f);  // no product writes them
   });
-  if (num_rows > 0) multiply(team, last_.view, num_rows, only(weights_.head()), logits_.data(), padded_vocab_size());
+  if (num_rows > 0)
+    multiply(team, phase::kHead, last_.view, num_rows, only(weights_.head()), logits_.data(), padded_vocab_size());
 }
 
 }  // namespace paceline

@@ -31,7 +31,9 @@ class PagedStore {
  private:
   void check_page(int page) const;
   std::size_t head_halves() const { return std::size_t{2} * kPageSize * head_dim_; }
-  std::size_t page_halves() const { return head_halves() * num_kv_heads_ * num_layers_; }
+  // Behind the heads lies room for the keys of another one: so the blocks that a head has in successive pages fall into
+  // all sets of the caches. Without it pages would often be a multiple of 4 or 64 KB apart, and fight for a few sets.
+  std::size_t page_halves() const { return head_halves() * num_kv_heads_ * num_layers_ + head_halves() / 2; }
   std::uint16_t* page(int index) { return halves_.data() + index * page_halves(); }
   void copy_slot(std::uint16_t* from_page, int from, std::uint16_t* to_page, int to);
 

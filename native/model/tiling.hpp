@@ -6,14 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/kernels.hpp"
 #include "weights/matrix.hpp"
 
 namespace paceline {
 
 inline int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-inline constexpr std::size_t kTileBytes = 8 << 10;  // weights of a tile at least: about a microsecond of reading
-inline constexpr int kTileBlocks = 4;                // blocks of a tile at least: what a thread reads side by side
+inline constexpr std::size_t kTileBytes = 64 << 10;  // weights of a tile: some microseconds of reading
 
 // One matrix of a product and where in the output row its part begins.
 struct Part {
@@ -29,41 +29,59 @@ struct Parts {
 
 inline Parts only(const Matrix& matrix) { return {{Part{&matrix, 0}}, 1}; }
 
-// Cuts the blocks of a product's matrices into tiles: as even as possible for each thread, of about kTileBytes and
-// kTileBlocks or more.
+// Cuts the blocks of a product's matrices into tiles: an even share of each matrix for each thread, and that into tiles
+// of about kTileBytes. Where one row leaves memory as the limit, a thread reads its share as several streams, far
+// apart: one stream gets three quarters of the bandwidth that four get. A tile then has as many blocks of each.
 class Tiling {
  public:
-  Tiling(const Parts& parts, int num_threads) : parts_(parts) {
-    for (int i = 0; i < parts.count; ++i) num_blocks_ += parts.parts[i].matrix->view().num_blocks;
-    const std::size_t block_bytes = parts.parts[0].matrix->view().block_bytes;
-    const int tile_blocks = std::max(kTileBlocks, static_cast<int>(kTileBytes / block_bytes));
-    const int blocks_of_thread = (num_blocks_ + num_threads - 1) / num_threads;
-    num_tiles_ = std::min(num_blocks_, num_threads * ((blocks_of_thread + tile_blocks - 1) / tile_blocks));
+  struct Tile {
+    const Part* part;
+    Blocks blocks;
+  };
+
+  Tiling(const Parts& parts, int num_rows, int num_threads)
+      : parts_(parts), num_threads_(num_threads), num_streams_(num_rows == 1 ? kStreams : 1) {
+    for (int i = 0; i < parts.count; ++i) tiles_of_thread_ += tiles_of(parts.parts[i]);
   }
 
-  int num_tiles() const { return num_tiles_; }
+  int num_tiles() const { return num_threads_ * tiles_of_thread_; }
 
-  // Calls f(part, first, last) for the blocks of the tile, a matrix at a time.
-  template <class F>
-  void for_each_part(int tile, F f) const {
-    int first = start(tile);
-    int last = start(tile + 1);
-    for (int i = 0; i < parts_.count && last > 0; ++i) {
-      const int num_blocks = parts_.parts[i].matrix->view().num_blocks;
-      if (first < num_blocks) f(parts_.parts[i], std::max(first, 0), std::min(last, num_blocks));
-      first -= num_blocks;
-      last -= num_blocks;
+  Tile at(int tile) const {
+    const int thread = tile / tiles_of_thread_;
+    int index = tile % tiles_of_thread_;
+    const Part* part = parts_.parts.data();
+    for (; index >= tiles_of(*part); ++part) index -= tiles_of(*part);
+    const int first = share(*part, thread);
+    const int stream = (share(*part, thread + 1) - first) / num_streams_;  // blocks
+    const int from = index * run(*part);
+    if (from < stream) {
+      return {part, {first + from, first + std::min(from + run(*part), stream), stream, num_streams_}};
     }
+    // What no stream has, in the share's last tile; nothing in one that only others' shares need.
+    const int rest = index == tiles_of(*part) - 1 ? first + stream * num_streams_ : share(*part, thread + 1);
+    return {part, {rest, share(*part, thread + 1), 0, 1}};
   }
 
  private:
-  int start(int tile) const {
-    return static_cast<int>(static_cast<std::int64_t>(num_blocks_) * tile / num_tiles_);
+  static int num_blocks(const Part& part) { return part.matrix->view().num_blocks; }
+  // The first block of a thread's share.
+  int share(const Part& part, int thread) const {
+    return static_cast<int>(static_cast<std::int64_t>(num_blocks(part)) * thread / num_threads_);
+  }
+  // Blocks that a tile has of a stream.
+  int run(const Part& part) const {
+    return std::max(1, static_cast<int>(kTileBytes / (num_streams_ * part.matrix->view().block_bytes)));
+  }
+  // Tiles of the largest share: its streams' and one for what is left over.
+  int tiles_of(const Part& part) const {
+    const int stream = (num_blocks(part) + num_threads_ - 1) / num_threads_ / num_streams_;
+    return (stream + run(part) - 1) / run(part) + (num_streams_ > 1 ? 1 : 0);
   }
 
   const Parts& parts_;
-  int num_blocks_ = 0;
-  int num_tiles_ = 0;
+  const int num_threads_;
+  const int num_streams_;
+  int tiles_of_thread_ = 0;
 };
 
 }  // namespace paceline

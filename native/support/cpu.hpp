@@ -6,9 +6,6 @@ namespace paceline {
 // AVX2, FMA and F16C.
 bool has_avx2();
 
-// Those and AVX-VNNI.
-bool has_avx_vnni();
-
 // Those of has_avx2 and AVX-512 F, BW, VL and VNNI.
 bool has_avx512_vnni();
 

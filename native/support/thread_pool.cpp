@@ -14,7 +14,7 @@ namespace paceline {
 namespace {
 
 constexpr int kPhaseSpins = 4000;  // some 50 µs: longer than the tile that another, undisturbed thread is at
-constexpr int kIdleSpins = 20000;  // some 300 µs: the time between two decode steps
+constexpr int kIdleSpins = 60000;  // some 900 µs: more than the time between two decode steps
 
 inline void pause() {
 #if defined(__x86_64__)
@@ -119,23 +119,23 @@ std::shared_ptr<ThreadPool::Job> ThreadPool::current() {
   return job_;
 }
 
-void ThreadPool::run(Work work, std::size_t num_phases) {
+void ThreadPool::run(Work work, std::size_t num_phases, std::shared_ptr<JobTrace> trace) {
   if (owner_ != getpid()) {
     abandon_workers();
     start_workers();
   }
   const FloatMode mode;
-  const auto job = std::make_shared<Job>(std::move(work), num_phases, num_threads_);
+  const auto job = std::make_shared<Job>(std::move(work), num_phases, num_threads_, std::move(trace));
   publish(job);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
-  Team team(job->phases, 0, num_threads_);
+  Team team(job->phases, 0, num_threads_, job->lane(0));
   job->work(team);
   publish(nullptr);
 }
 
 void ThreadPool::for_each(int num_tiles, const std::function<void(int tile)>& f) {
-  run([num_tiles, f](Team& team) { team.for_each(num_tiles, f); }, 1);
+  run([num_tiles, f](Team& team) { team.for_each(0, num_tiles, f); }, 1);
 }
 
 void ThreadPool::serve(int thread, std::uint32_t seen) {
@@ -145,7 +145,7 @@ void ThreadPool::serve(int thread, std::uint32_t seen) {
     seen = epoch_.load(std::memory_order_acquire);
     if (is_stopping_.load()) return;
     if (const auto job = current()) {
-      Team team(job->phases, thread, num_threads_);
+      Team team(job->phases, thread, num_threads_, job->lane(thread));
       job->work(team);
     }
   }

@@ -20,6 +20,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/trace.hpp"
+
 namespace paceline {
 
 // The tiles of one phase. Each thread owns a contiguous range of them and takes it from front to back, so that what it
@@ -60,23 +62,30 @@ class Phase {
 // What one thread sees of a running job: its phases, in the order that every thread goes through them.
 class Team {
  public:
-  Team(std::deque<Phase>& phases, int thread, int num_threads)
-      : phases_(phases), thread_(thread), num_threads_(num_threads) {}
+  // `lane`: where the thread's times are written down; null where nobody wants them.
+  Team(std::deque<Phase>& phases, int thread, int num_threads, TraceLane* lane)
+      : phases_(phases), thread_(thread), num_threads_(num_threads), lane_(lane) {}
 
   int thread() const { return thread_; }
 
   // Calls f(tile) for each tile in [0, num_tiles), each on one thread. When it returns all tiles are done, and what
-  // they wrote can be read. `num_tiles` must be the same on every thread; f must not throw.
+  // they wrote can be read. `num_tiles` must be the same on every thread; f must not throw. Times go under `label`.
   template <typename F>
-  void for_each(int num_tiles, F f) {
+  void for_each(int label, int num_tiles, F f) {
     Phase& phase = phases_[index_++];
+    if (lane_ != nullptr) lane_->begin_phase();
     std::uint32_t finished = 0;
     for (int tile = phase.take(thread_, num_tiles); tile >= 0; tile = phase.take(thread_, num_tiles)) {
       f(tile);
       ++finished;
     }
+    if (lane_ != nullptr) lane_->end_work(first_label_ + label);
     phase.complete(finished, static_cast<std::uint32_t>(num_tiles));
+    if (lane_ != nullptr) lane_->end_phase(first_label_ + label);
   }
+
+  // Labels count from `label` on until this is called again.
+  void set_first_label(int label) { first_label_ = label; }
 
   // The first tile that this thread will take of a phase with `num_tiles`.
   int first_tile(int num_tiles) const { return Phase::first_tile(thread_, num_threads_, num_tiles); }
@@ -85,6 +94,8 @@ class Team {
   std::deque<Phase>& phases_;
   const int thread_;
   const int num_threads_;
+  TraceLane* const lane_;
+  int first_label_ = 0;
   std::size_t index_ = 0;
 };
 
@@ -103,19 +114,23 @@ class ThreadPool {
   int num_threads() const { return num_threads_; }
 
   // Runs `work` on the calling thread and, as far as they are free, on the others. `num_phases` bounds its phases.
-  // `work` must not throw: there is nobody to catch it on the other threads.
-  void run(Work work, std::size_t num_phases);
+  // `work` must not throw: there is nobody to catch it on the other threads. `trace`, where given, has a lane for each
+  // thread and a cell for each label of `work`.
+  void run(Work work, std::size_t num_phases, std::shared_ptr<JobTrace> trace = nullptr);
 
   // A job of a single phase.
   void for_each(int num_tiles, const std::function<void(int tile)>& f);
 
  private:
   struct Job {
-    Job(Work w, std::size_t num_phases, int num_threads) : work(std::move(w)) {
+    Job(Work w, std::size_t num_phases, int num_threads, std::shared_ptr<JobTrace> t)
+        : work(std::move(w)), trace(std::move(t)) {
       for (std::size_t i = 0; i < num_phases; ++i) phases.emplace_back(num_threads);
     }
+    TraceLane* lane(int thread) const { return trace == nullptr ? nullptr : &trace->lane(thread); }
     Work work;
-    std::deque<Phase> phases;  // a phase cannot be moved
+    std::shared_ptr<JobTrace> trace;  // null where none is wanted
+    std::deque<Phase> phases;         // a phase cannot be moved
   };
 
   void start_workers();

@@ -96,7 +96,7 @@ void run_product(const Kernels& kernels, const Weights& weights, const Shape& sh
   std::vector<float> results(static_cast<std::size_t>(num_rows) * shape.num_outputs);
   const Product product{weights.view,      inputs,         num_rows,
                         shape.num_outputs, results.data(), static_cast<std::size_t>(shape.num_outputs)};
-  kernels.multiply(product, 0, weights.view.num_blocks);
+  kernels.multiply(product, {0, weights.view.num_blocks, 0, 1});
   out.begin("type " + std::to_string(static_cast<int>(weights.view.type)) + ", " + std::to_string(num_rows) +
             " rows, " + std::to_string(shape.num_outputs) + " outputs, " + std::to_string(columns) + " columns");
   out.add_all(results);

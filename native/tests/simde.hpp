@@ -1,4 +1,4 @@
-// AVX-512 and AVX-VNNI at source level, for processors without them: SIMDe's functions under the names of the
+// AVX-512 at source level, for processors without them: SIMDe's functions under the names of the
 // intrinsics, and what it lacks. Included before everything else in the units of those paths, in a build for testing
 // only.
 #pragma once

@@ -2,8 +2,8 @@
 //
 // A *word* holds 4 neighbouring columns of a row, a byte each; word j of the codes are columns 4 j to 4 j + 3. The
 // packed words are as many as a code has bits. Most codes stay where a mask finds them; the others' bits fill what is
-// left of the bytes. So unpacking takes few operations, the same for every group: 1.5 a word with 4 bits, under 3 with 5
-// or 6.
+// left of the bytes. So unpacking takes few operations, the same for every group: 1.5 a word with 4 bits, under 3 with
+// 5 or 6.
 #pragma once
 
 #include <cstdint>

@@ -10,9 +10,7 @@ struct Record {
   std::uint8_t* const out;
   const int row;
 
-  void copy_scale(const std::uint8_t* d) const {
-    std::memcpy(out + format.scale_bytes * row, d, format.scale_bytes);
-  }
+  void copy_scale(const std::uint8_t* d) const { std::memcpy(out + format.scale_bytes * row, d, format.scale_bytes); }
   void copy_minimum(const std::uint8_t* m) const {
     std::memcpy(out + kBlockRows * format.scale_bytes + format.scale_bytes * row, m, format.scale_bytes);
   }

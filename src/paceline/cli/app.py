@@ -1,5 +1,6 @@
 """The commands and their options. Each imports what it runs only when it runs, so that `--help` is immediate."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -141,6 +142,22 @@ def profile(
             show_default=False,
         ),
     ] = None,
+    roofline: Annotated[
+        bool,
+        typer.Option(
+            "--roofline",
+            help="Take steps apart too, of 1, 4, 8 and 16 rows at the shortest context, of one row at the others: the "
+            "bytes, multiply-adds and time of each part, and its share of what bandwidth and arithmetic allow.",
+        ),
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Draw the roofline into FILE, .png or .svg. Only with --roofline, and with paceline[plot] installed.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     debug: opt.Debug = False,
 ) -> None:
@@ -159,6 +176,8 @@ def profile(
             contexts=context or DEFAULT_CONTEXTS,
             rounds=rounds,
             is_json=json,
+            is_roofline=roofline,
+            plot=plot,
         )
 
 

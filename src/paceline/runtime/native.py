@@ -157,6 +157,25 @@ class NativeRuntime(Runtime):
         """Bytes per second that all threads together read from memory, the best of several attempts."""
         return self._decoder.read_bandwidth(num_bytes, repeats)
 
+    def code_rate(self, repeats: int = 5) -> float:
+        """Products of 8-bit inputs with weights of up to 6 bits, a second, that all threads do at best: their limit."""
+        return self._decoder.code_rate(repeats)
+
+    def float_rate(self, repeats: int = 5) -> float:
+        """Multiply-adds in float32 a second that all threads do at best: the limit of attention."""
+        return self._decoder.float_rate(repeats)
+
+    def start_trace(self) -> None:
+        """Time the phases of every forward from here on, until `stop_trace`; forgets what was timed before."""
+        self._decoder.start_trace()
+
+    def stop_trace(self) -> None:
+        self._decoder.stop_trace()
+
+    def trace(self) -> _native.ForwardTrace:
+        """The sums since `start_trace`; without forwards and lists while nothing is traced."""
+        return self._decoder.trace()
+
 
 def _make_decoder(config: _native.DecoderConfig) -> _native.Decoder:
     try:

@@ -17,6 +17,7 @@ from paceline.runtime.native import NativeRuntime
 MAX_ROWS = 16
 """T(n) is measured for n = 1 … MAX_ROWS: the rows that one pass over the weights serves."""
 _SEED = 1
+_ROOM = MAX_ROWS + 1  # positions behind a context: the rows, and the token that the last of them decides
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +74,11 @@ def step_weight_bytes(model: Model) -> int:
 
 def capacity(config: ModelConfig, contexts: Sequence[int]) -> int:
     """The `max_length` that a runtime needs for measuring at these contexts."""
-    return min(config.context_length, max(contexts, default=0) + MAX_ROWS)
+    return min(config.context_length, max([1, *contexts]) + _ROOM)
 
 
 def fits(config: ModelConfig, context: int) -> bool:
-    return context + MAX_ROWS <= config.context_length
+    return max(1, context) + _ROOM <= config.context_length
 
 
 def measure(runtime: NativeRuntime, weight_bytes: int, contexts: Sequence[int], rounds: int) -> Iterator[Profile]:
