@@ -48,7 +48,9 @@ def parts_of_steps(roofline: dict[str, Any]) -> str:
         name = f"{part['name']} {part['types']}" if part["types"] else part["name"]
         rows.append([name, *(part_of_step(step["parts"][index]) for step in steps)])
     rows.append(["step", *(f"{step['step_ms']:.2f}, {step['limit_ms'] / step['step_ms']:.0%}" for step in steps)])
-    return table(["ms, share of the limit", *(f"{step['rows']} rows" for step in steps)], rows)
+    return table(
+        ["ms, share of the limit", *("1 row" if step["rows"] == 1 else f"{step['rows']} rows" for step in steps)], rows
+    )
 
 
 def part_of_step(part: dict[str, Any]) -> str:

@@ -12,9 +12,20 @@ namespace paceline::kernels {
 // Products come apart: they may have vectors of another size, and take most of the time of a build.
 template <class Isa, class Products = Isa>
 constexpr Kernels make_table(const char* name, void (*multiply)(const Product&, const Blocks&)) {
-  return {name,       multiply,          quantize<Isa>,       rms_norm<Isa>,       swiglu<Isa>,
-          geglu<Isa>, rope<Isa>,         rope_split<Isa>,     store_kv<Isa>,       attend<Isa>,
-          merge<Isa>, read_streams<Isa>, multiply_codes<Products>, multiply_floats<Isa>};
+  return {name,
+          multiply,
+          quantize<Isa>,
+          rms_norm<Isa>,
+          swiglu<Isa>,
+          geglu<Isa>,
+          rope<Isa>,
+          rope_split<Isa>,
+          store_kv<Isa>,
+          attend<Isa>,
+          merge<Isa>,
+          read_streams<Isa>,
+          multiply_codes<Products>,
+          multiply_floats<Isa>};
 }
 
 }  // namespace paceline::kernels
