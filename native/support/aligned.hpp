@@ -19,11 +19,13 @@ class AlignedBuffer {
   explicit AlignedBuffer(std::size_t count) : size_(count) {
     if (count == 0) return;
     const std::size_t bytes = count * sizeof(T);
-    const std::size_t alignment = bytes >= kHugePage ? kHugePage : kCacheLine;
-    const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-    data_ = static_cast<T*>(std::aligned_alloc(alignment, rounded));
-    if (data_ == nullptr) throw std::bad_alloc();
-    if (alignment == kHugePage) advise_huge(rounded);
+    const bool is_large = bytes >= kHugePage;
+    // Whole huge pages; what is small ends with its last element, so that checks of memory see what lies behind it.
+    const std::size_t rounded = is_large ? (bytes + kHugePage - 1) / kHugePage * kHugePage : bytes;
+    void* data = nullptr;
+    if (posix_memalign(&data, is_large ? kHugePage : kCacheLine, rounded) != 0) throw std::bad_alloc();
+    data_ = static_cast<T*>(data);
+    if (is_large) advise_huge(rounded);
   }
 
   AlignedBuffer(AlignedBuffer&& other) noexcept

@@ -25,7 +25,11 @@ class Arena {
   }
 
  private:
+#if defined(__SANITIZE_ADDRESS__)
+  static constexpr std::size_t kPieceBytes = 0;  // to each matrix its own: reads behind it are noticed
+#else
   static constexpr std::size_t kPieceBytes = std::size_t{32} << 20;  // what is not used of it is never touched
+#endif
 
   std::vector<AlignedBuffer<std::uint8_t>> pieces_;
   std::size_t used_ = 0;  // of the last piece

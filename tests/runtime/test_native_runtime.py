@@ -117,6 +117,11 @@ def test_a_cache_that_cannot_be_had_is_named(tmp_path: Path) -> None:
         load(tmp_path / "m.gguf", num_pages=2**31 - 1)
 
 
+@pytest.mark.parametrize("isa", ["auto", "portable"])
+def test_reading_memory_has_a_speed(tiny_llama_path: Path, isa: str) -> None:
+    assert load(tiny_llama_path, isa=isa, num_threads=3).read_bandwidth(num_bytes=1 << 20, repeats=2) > 0
+
+
 def test_a_sequence_appears_once(tiny_llama_path: Path) -> None:
     with pytest.raises(ValueError, match="twice"):
         load(tiny_llama_path).forward([SEGMENT, SEGMENT])
