@@ -1,12 +1,13 @@
-// Attention over pages in any order, with drafts off the path, windows and heads of several sizes.
+// Attention over pages in any order, with drafts off the path, windows, heads of several sizes, and partials merged.
 #include "tests/recorder.hpp"
 
 namespace paceline {
 namespace {
 
-constexpr int kMaxVisible = 160;
+constexpr int kMaxVisible = kChunk + 64;
 constexpr int kNumPages = kMaxVisible / kPageSize + 2;
 constexpr int kNumKvHeads = 2;
+constexpr int kGroupHeads = kTileQueries;  // query heads that share keys
 
 struct Store {
   std::vector<std::uint16_t> halves;
@@ -34,17 +35,26 @@ void run_row(const Kernels& kernels, const Store& store, int head_dim, int num_v
   const int num_straight = num_visible - num_drafts;
   for (int i = 0; i < num_drafts; ++i) path[i] = num_straight + 2 * i + 1;
   const RowView row{pages.data(), num_visible, num_straight, path.data()};
-  const AttentionShape shape{head_dim, 2 * kMaxHeads, kNumKvHeads, 0.125f, window};
-  std::vector<float> scores(kMaxHeads * kMaxVisible);
+  const AttentionShape shape{head_dim, kNumKvHeads * kGroupHeads, kNumKvHeads, 0.125f, window};
+  const std::size_t partial = partial_size(head_dim);
+  std::vector<float> scores(kTileQueries * kChunk), partials(kTileQueries * partial), totals(2 * kTaskQueries);
   std::vector<std::uint16_t> keys(kPageSize * head_dim);
-  const AttentionScratch scratch{scores.data(), kMaxVisible, keys.data()};
+  const AttentionScratch scratch{scores.data(), partials.data(), totals.data(), keys.data()};
   const auto queries = Random(num_visible).floats(static_cast<std::size_t>(shape.num_heads) * head_dim);
   std::vector<float> result(queries.size());
+  const AttentionRows rows{&row, queries.data(), queries.size(), result.data(), result.size()};
+  const int first_chunk = window > 0 && num_visible > window ? (num_visible - window) / kChunk : 0;
+  const int last_chunk = (num_visible + kChunk - 1) / kChunk;
   out.begin("attention: head of " + std::to_string(head_dim) + ", " + std::to_string(num_visible) + " positions, " +
             std::to_string(num_drafts) + " drafts, window " + std::to_string(window));
-  for (int heads = 1; heads <= kMaxHeads; ++heads) {
-    kernels.attend(shape, store.view, row, scratch, queries.data(), 1, 1 + heads, 1, result.data());
+  for (int heads = 1; heads <= kGroupHeads; ++heads) {
+    kernels.attend(shape, store.view, rows, {{0, 1, 0, heads}, first_chunk, last_chunk, nullptr}, scratch);
     out.add_all(result);
+    std::vector<float> chunks((last_chunk - first_chunk) * heads * partial);
+    kernels.attend(shape, store.view, rows, {{0, 1, 0, heads}, first_chunk, last_chunk, chunks.data()}, scratch);
+    std::vector<float> merged(head_dim);
+    kernels.merge(shape, row, chunks.data() + (heads - 1) * partial, heads * partial, merged.data());
+    out.add_all(merged);
   }
 }
 
@@ -53,7 +63,7 @@ void run_row(const Kernels& kernels, const Store& store, int head_dim, int num_v
 void run_attention(const Kernels& kernels, Recorder& out) {
   for (const int head_dim : {8, 24, 64, 72, 128}) {
     const Store store(kernels, head_dim);
-    for (const int num_visible : {1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 64, 101, kMaxVisible - 16}) {
+    for (const int num_visible : {1, 2, 7, 8, 9, 15, 16, 17, 31, 40, 101, kChunk, kChunk + 1, kChunk + 40}) {
       for (const int num_drafts : {0, 1, 6}) {
         if (num_drafts >= num_visible) continue;
         for (const int window : {0, 5, 33}) run_row(kernels, store, head_dim, num_visible, num_drafts, window, out);
