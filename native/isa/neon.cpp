@@ -17,7 +17,7 @@ void multiply(const Product& p, const Blocks& blocks) {
   kernels::multiply_groups<Products>(p, blocks);
 }
 
-const Kernels kTable = kernels::make_table<Isa>("neon", multiply);
+const Kernels kTable = kernels::make_table<Isa, Products>("neon", multiply);
 
 }  // namespace
 }  // namespace neon
