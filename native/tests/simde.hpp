@@ -37,4 +37,3 @@ inline __m512i cvtepu16_epi32(__m256i a) {
 #define _mm512_cvtepu8_epi32 simulated::cvtepu8_epi32
 #define _mm512_cvtepi8_epi32 simulated::cvtepi8_epi32
 #define _mm512_cvtepu16_epi32 simulated::cvtepu16_epi32
-#define _mm256_dpbusd_avx_epi32 simde_mm256_dpbusd_epi32
