@@ -55,6 +55,12 @@ def check_build(site: Path, env: dict[str, str]) -> None:
         sys.exit(f"the build for the sanitizer in {site} is not what Python loads, but {found.stdout.strip()!r}")
 
 
+def is_finding(report: str) -> bool:
+    """Whether it says more than that an allocation could not be had: the tests ask for such ones."""
+    lines = (line for line in report.splitlines() if line.strip())
+    return not all("WARNING: AddressSanitizer failed to allocate" in line for line in lines)
+
+
 def main() -> int:
     if len(sys.argv) < 4 or sys.argv[1] not in RUNTIMES:
         sys.exit(f"expected a sanitizer ({' or '.join(RUNTIMES)}), the folder of its build, and what Python is to run")
@@ -65,9 +71,8 @@ def main() -> int:
     env = environment(kind, site, reports)
     check_build(site, env)
     status = subprocess.run([sys.executable, *command], env=env, check=False).returncode
-    found = sorted(reports.iterdir())
-    for path in found:
-        print(path.read_text(errors="replace"), file=sys.stderr)
+    found = [text for path in sorted(reports.iterdir()) if is_finding(text := path.read_text(errors="replace"))]
+    print(*found, sep="\n", file=sys.stderr)
     print(f"{len(found)} reports of the {kind} sanitizer, exit status {status}")
     return 1 if found or status else 0
 
