@@ -1,11 +1,13 @@
 """The native forward against the plain float32 NumPy forward, on tiny random files of every tensor type."""
 
-from itertools import product
+from collections.abc import Callable
+from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
 import numpy_decoder
 import pytest
+import random_blocks
 from gguf_files import VARIANTS, write_tiny_llama, write_tiny_model
 
 from paceline.models import TensorRole, TensorType, open_model
@@ -20,6 +22,25 @@ TOLERANCE = {kind.name: 2e-3 if kind in FLOATS else 3e-2 for kind in TensorType}
 ISAS = runnable_isas()
 PORTABLE_TYPES = ("F32", "Q4_1", "Q6_K")  # slow there: what differs by architecture does not differ by type
 TOKENS = [5, 17, 300, 2, 88, 88, 261, 40, 7, 199, 3, 3, 120, 64, 255, 31, 8, 301, 19, 77]
+
+# Where the codes lie in a unit of the file, and how many bytes it has.
+CODES = {
+    "Q4_0": (slice(2, 18), 18),
+    "Q4_1": (slice(4, 20), 20),
+    "Q5_0": (slice(2, 22), 22),
+    "Q5_1": (slice(4, 24), 24),
+    "Q8_0": (slice(2, 34), 34),
+    "Q2_K": (slice(16, 80), 84),
+    "Q3_K": (slice(0, 96), 110),
+    "Q4_K": (slice(16, 144), 144),
+    "Q5_K": (slice(16, 176), 176),
+    "Q6_K": (slice(0, 192), 210),
+    "Q8_K": (slice(4, 260), 292),
+    "IQ4_NL": (slice(2, 18), 18),
+    "IQ4_XS": (slice(8, 136), 136),
+    "MXFP4": (slice(1, 17), 17),
+}
+FILLS = (0x00, 0xFF, 0x80, 0x7F, 0x77)  # in one type or another, codes at both ends of its range
 
 ISA_TYPES = [*product(["auto"], TOLERANCE), *product(["portable"], PORTABLE_TYPES)]
 
@@ -78,6 +99,16 @@ def quantized(x: np.ndarray) -> np.ndarray:
     return (np.rint(groups / scales) * scales).reshape(x.shape)
 
 
+def overwrite(path: Path, content: dict[TensorRole, Callable[[int], bytes]]) -> None:
+    """Give tensors of a file other bytes: what a function of their number makes."""
+    with open_model(path) as model:
+        infos = {role: model.tensors[role] for role in content}
+    with path.open("r+b") as raw:
+        for role, info in infos.items():
+            raw.seek(info.offset)
+            raw.write(content[role](info.num_bytes))
+
+
 @pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize("tensor_type", sorted(TOLERANCE))
 def test_products_stand_for_the_files_numbers(tmp_path: Path, tensor_type: str, isa: str) -> None:
@@ -86,12 +117,7 @@ def test_products_stand_for_the_files_numbers(tmp_path: Path, tensor_type: str, 
     tensors = write_tiny_llama(
         path, tensor_type="F32", head_type=tensor_type, is_head_tied=False, num_layers=1, hidden_size=512
     )
-    with open_model(path) as model:
-        silent = [model.tensors[TensorRole(name, 0)] for name in ("o", "down")]
-    with path.open("r+b") as raw:
-        for info in silent:
-            raw.seek(info.offset)
-            raw.write(bytes(info.num_bytes))
+    overwrite(path, {TensorRole(name, 0): bytes for name in ("o", "down")})
     with open_model(path) as model:
         runtime = NativeRuntime.load(model, NativeOptions(isa=isa, num_threads=1))
     tokens = TOKENS[:18]
@@ -104,6 +130,39 @@ def test_products_stand_for_the_files_numbers(tmp_path: Path, tensor_type: str, 
         segment = Segment(0, 0, (0, 1), tuple(tokens[:num_rows]), logits_rows=tuple(range(num_rows)))
         found = runtime.forward([segment]).logits[:, : runtime.info.vocab_size]
         assert relative_error(found, expected[:num_rows]) < 2e-6
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("tensor_type", CODES)
+def test_no_sum_overflows(tmp_path: Path, tensor_type: str, isa: str) -> None:
+    """The largest codes of either sign meet the largest inputs of either sign, and every sum has room for them."""
+    path = tmp_path / "m.gguf"
+    size = {"tensor_type": "F32", "num_layers": 1, "hidden_size": 512}
+    tensors = write_tiny_llama(path, **size, head_type=tensor_type, is_head_tied=False)
+    signs = np.float32([[1, 1, 1, 1], [-1, -1, -1, -1], [1, 1, -1, -1], [1, -1, 1, -1], [-1, -1, 1, 1]])
+    inputs = np.tile(signs, (1, 128))  # of magnitude 1, which the norm leaves them: each becomes the code 127 or -127
+    codes, unit_bytes = CODES[tensor_type]
+    with open_model(path) as model:
+        head = np.array(model.data(TensorRole("head"))).reshape(len(tensors["output.weight"]), -1, unit_bytes)
+    for row, fill in zip(head, cycle(FILLS), strict=False):
+        row[:, codes] = fill
+    overwrite(
+        path,
+        {
+            **{TensorRole(name, 0): bytes for name in ("o", "down")},
+            TensorRole("head"): lambda _: head.tobytes(),
+            TensorRole("embedding"): lambda num_bytes: inputs.tobytes().ljust(num_bytes, b"\0"),
+            TensorRole("output_norm"): lambda num_bytes: np.ones(num_bytes // 4, np.float32).tobytes(),
+        },
+    )
+    with open_model(path) as model:
+        runtime = NativeRuntime.load(model, NativeOptions(isa=isa, num_threads=1))
+    weights = random_blocks.unpack(head.reshape(len(head), -1), tensor_type)
+    expected = inputs.astype(np.float64) @ weights.T.astype(np.float64)
+    for num_rows in (1, 2, 5):
+        segment = Segment(0, 0, (0,), tuple(range(num_rows)), logits_rows=tuple(range(num_rows)))
+        found = runtime.forward([segment]).logits[:, : runtime.info.vocab_size]
+        assert relative_error(found, expected[:num_rows]) < 1e-5  # the norm's epsilon is 5e-6 of it
 
 
 @pytest.mark.parametrize(
