@@ -12,12 +12,7 @@ void multiply_records(const Product& p, const Blocks& blocks);  // in a unit of 
 
 namespace {
 
-void multiply(const Product& p, const Blocks& blocks) {
-  if (record_groups(p.weights.type) > 1) return multiply_records(p, blocks);
-  kernels::multiply_groups<Isa>(p, blocks);
-}
-
-const Kernels kTable = kernels::make_table<Isa>("avx2", multiply);
+const Kernels kTable = kernels::make_table<Isa>("avx2", kernels::multiply<Isa, multiply_records>);
 
 }  // namespace
 }  // namespace avx2

@@ -12,12 +12,8 @@ void multiply_records(const Product& p, const Blocks& blocks);  // in a unit of 
 
 namespace {
 
-void multiply(const Product& p, const Blocks& blocks) {
-  if (record_groups(p.weights.type) > 1) return multiply_records(p, blocks);
-  kernels::multiply_groups<Products>(p, blocks);
-}
-
-const Kernels kTable = kernels::make_table<avx2::Isa, Products>("avx512", multiply);
+const Kernels kTable =
+    kernels::make_table<avx2::Isa, Products>("avx512", kernels::multiply<Products, multiply_records>);
 
 }  // namespace
 }  // namespace avx512

@@ -12,12 +12,7 @@ void multiply_records(const Product& p, const Blocks& blocks);  // in a unit of 
 
 namespace {
 
-void multiply(const Product& p, const Blocks& blocks) {
-  if (record_groups(p.weights.type) > 1) return multiply_records(p, blocks);
-  kernels::multiply_groups<Products>(p, blocks);
-}
-
-const Kernels kTable = kernels::make_table<Isa, Products>("neon", multiply);
+const Kernels kTable = kernels::make_table<Isa, Products>("neon", kernels::multiply<Products, multiply_records>);
 
 }  // namespace
 }  // namespace neon

@@ -251,14 +251,10 @@ struct Isa {
   static void prefetch(const void* p) { __builtin_prefetch(p); }
 };
 
-void multiply(const Product& p, const Blocks& blocks) {
-  if (record_groups(p.weights.type) > 1) return kernels::multiply_records<Isa>(p, blocks);
-  kernels::multiply_groups<Isa>(p, blocks);
-}
-
 }  // namespace
 }  // namespace portable
 
-const Kernels kPortableKernels = kernels::make_table<portable::Isa>("portable", portable::multiply);
+const Kernels kPortableKernels = kernels::make_table<portable::Isa>(
+    "portable", kernels::multiply<portable::Isa, kernels::multiply_records<portable::Isa>>);
 
 }  // namespace paceline

@@ -60,4 +60,11 @@ void multiply_records(const Product& p, const Blocks& blocks) {
   }
 }
 
+// All types: those of the other part through kMultiplyRecords, which is compiled in a unit of its own or here.
+template <class V, void (*kMultiplyRecords)(const Product&, const Blocks&)>
+void multiply(const Product& p, const Blocks& blocks) {
+  if (record_groups(p.weights.type) > 1) return kMultiplyRecords(p, blocks);
+  multiply_groups<V>(p, blocks);
+}
+
 }  // namespace paceline::kernels

@@ -21,7 +21,6 @@ class Matrix {
          ThreadPool& pool);
 
   int rows() const { return rows_; }
-  int padded_rows() const { return view_.num_blocks * kBlockRows; }
   int columns() const { return view_.columns; }
   bool is_empty() const { return rows_ == 0; }
   WeightType type() const { return view_.type; }

@@ -125,6 +125,4 @@ struct MatrixView {
   const std::uint8_t* data = nullptr;
 };
 
-static inline int num_groups(const MatrixView& m) { return m.columns / kGroup; }
-
 }  // namespace paceline
