@@ -1,7 +1,8 @@
 """The contract of a sequence cache: the verbs by which keys and values of one model become real or vanish.
 
-The same verbs serve the target and every proposer that keeps a cache. A cache knows slots, pages and lengths; it knows
-neither tokens nor text, and it never decides what is accepted.
+The same verbs serve the target and every proposer that keeps a cache. A cache knows slots, pages and lengths, and the
+tokens that its committed positions stand for where it may reuse them; it knows no text, and it never decides what is
+accepted.
 
 For every sequence its slots form three half-open ranges:
 
@@ -11,10 +12,15 @@ For every sequence its slots form three half-open ranges:
 
 `length` is the number of cached positions. The newest token of a sequence is not cached until the forward that it
 rides in has been committed: for n known tokens, `length == n - 1` between steps.
+
+Reuse: `publish` offers the committed positions of a sequence to later ones, and `adopt` begins a sequence with those
+that stand for the same tokens behind the same tokens, in the same namespace. What was published is never written
+again; it stays, unreferenced, until its page is needed. Nothing but committed positions is ever published, so a
+rejected row cannot be reused.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
 class OutOfPagesError(Exception):
@@ -34,7 +40,8 @@ class SequenceCache(ABC):
 
     @property
     @abstractmethod
-    def num_free_pages(self) -> int: ...
+    def num_free_pages(self) -> int:
+        """Pages that a sequence could get: those without content, and published ones that no sequence holds."""
 
     @abstractmethod
     def length(self, sequence: int) -> int:
@@ -43,6 +50,26 @@ class SequenceCache(ABC):
     @abstractmethod
     def pages(self, sequence: int) -> tuple[int, ...]:
         """Pages of `sequence` in slot order; valid until the next verb on it."""
+
+    @abstractmethod
+    def num_reserved(self, sequence: int) -> int:
+        """Rows of the last `reserve` that no commit has answered; 0 for a sequence that is not known."""
+
+    @abstractmethod
+    def adopt(self, sequence: int, tokens: Sequence[int], namespace: str) -> int:
+        """Begin `sequence` with the longest published prefix of `tokens` in `namespace`; returns its length, 0 for none.
+
+        Full pages are shared. Of a published page that agrees only at its beginning, that beginning is copied, where a
+        page is free. Raises ValueError if the sequence exists.
+        """
+
+    @abstractmethod
+    def publish(self, sequence: int, tokens: Sequence[int]) -> None:
+        """Offer the full pages of committed positions for reuse; `tokens[i]` is the token of position i.
+
+        Where another sequence has published the same already, its page takes the place of this one's, which is given
+        back. Does nothing for a sequence that did not begin with `adopt`.
+        """
 
     @abstractmethod
     def reserve(self, sequence: int, num_rows: int) -> None:
@@ -66,11 +93,21 @@ class SequenceCache(ABC):
 
     @abstractmethod
     def fork(self, parent: int, child: int) -> None:
-        """Make `child` a new sequence with the parent's committed positions (n > 1). Full pages are shared."""
+        """Make `child` a new sequence with the parent's committed positions (n > 1). Full pages are shared.
+
+        Raises OutOfPagesError and changes nothing where a half full page has no room for its copy.
+        """
 
     @abstractmethod
     def release(self, sequence: int) -> None:
-        """Forget `sequence` and give back its pages. Releasing an unknown sequence does nothing."""
+        """Forget `sequence` and give back its pages, published ones as the most recently used.
+
+        Releasing an unknown sequence does nothing.
+        """
+
+    @abstractmethod
+    def repair(self, sequences: Collection[int]) -> None:
+        """After a verb was interrupted: keep what `sequences` hold, and make every page whole again."""
 
     @abstractmethod
     def check_integrity(self) -> None:

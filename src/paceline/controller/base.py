@@ -5,7 +5,6 @@ microseconds. Zero draft tokens is a choice like any other.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 from paceline.telemetry.base import Reason, StepRecord
 from paceline.value import value
@@ -15,8 +14,8 @@ from paceline.value import value
 class SequenceView:
     """What a controller may know of a sequence that decodes in this step.
 
-    `room` is the most draft tokens that could be of use: what the token limit and the capacity leave, minus the bonus
-    token. `length` is the number of committed positions.
+    `room` is the most draft tokens that could be of use and have room: what the token limit, the capacity and the free
+    pages leave, minus the bonus token. `length` is the number of committed positions.
     """
 
     sequence: int
@@ -25,6 +24,19 @@ class SequenceView:
     namespace: str = ""
     task_class: str | None = None
     num_speculative_tokens: int | None = None
+
+
+@value
+class BatchView:
+    """What a controller may know of a step. `sequences` are those that decode in it.
+
+    `num_prefill_rows`: prompt rows that ride in the same forward. `max_draft_rows`: the draft tokens for which the
+    forward has rows, over all sequences.
+    """
+
+    sequences: tuple[SequenceView, ...]
+    num_prefill_rows: int
+    max_draft_rows: int
 
 
 @value
@@ -45,8 +57,8 @@ class Plan:
 
 class Controller(ABC):
     @abstractmethod
-    def plan(self, sequences: Sequence[SequenceView]) -> Plan:
-        """One entry for each view, in order, with `0 <= num_tokens <= room`."""
+    def plan(self, batch: BatchView) -> Plan:
+        """One entry for each view, in order, with `0 <= num_tokens <= room`; together at most `max_draft_rows`."""
 
     @abstractmethod
     def observe(self, record: StepRecord) -> None:
