@@ -34,3 +34,7 @@ class UnsupportedModelError(PacelineError):
 
 class FetchError(PacelineError):
     """A download failed: no network, no space, or content with the wrong hash."""
+
+
+class UnsoundEngineError(PacelineError):
+    """An engine found its own books in disorder and serves no more, rather than serve wrong text."""

@@ -6,7 +6,7 @@ from paceline.api.collector import Collector
 from paceline.api.prefill import PrefillProgress
 from paceline.engine import IN_USE, Engine, FinishReason, Request, StepOutput
 from paceline.errors import UsageError
-from paceline.telemetry import Reason, StepRecord
+from paceline.telemetry import StepRecord
 
 
 class Deliveries:
@@ -16,39 +16,45 @@ class Deliveries:
         self._prefill = prefill
         self._lock = Lock()
         self._collectors: dict[int, Collector] = {}
+        self._is_open = False  # something was begun and not finished: the two sides may differ
+        self._has_withdrawn = False  # the engine ends a sequence by itself when its step is done
 
     def submit(self, engine: Engine, request: Request, collector: Collector) -> int:
         """Queue a request whose answer goes to `collector`; returns the id of its sequence."""
         with self._exclusive():
+            self._is_open = True
             sequence = engine.add_request(request)
             self._collectors[sequence] = collector
+            self._is_open = False
         return sequence
 
     def step(self, engine: Engine) -> None:
         """Run one engine step and hand out what it yields."""
         with self._exclusive():
             try:
-                self.reconcile(engine)
-                for sequence in engine.running:
-                    self._collectors[sequence].begin_step()
+                if self._is_open or self._has_withdrawn:
+                    self.reconcile(engine)
+                self._is_open = True
                 for output in engine.step():
                     self._deliver(output)
+                self._is_open = False
             finally:
-                self.reconcile(engine)
+                if self._is_open or self._has_withdrawn:
+                    self.reconcile(engine)
 
     def abort(self, engine: Engine, sequence: int) -> None:
         """Withdraw a request. In the middle of a step it ends with that step."""
         output = engine.abort(sequence)
         if output is not None:
             self._deliver(output)
+        elif sequence in self._collectors:
+            self._has_withdrawn = True
 
     def record(self, record: StepRecord) -> None:
         """To be told of every step."""
         for step in record.sequences:
-            collector = self._collectors[step.sequence]
-            collector.add_record(step)
-            if step.reason is Reason.PREFILL:
-                self._prefill.advance(step.sequence, len(collector.prompt_ids), record.num_prefill_rows)
+            if step.prefilled:
+                self._prefill.advance(step.sequence, len(self._collectors[step.sequence].prompt_ids), step.prefilled)
 
     def _exclusive(self) -> Lock:
         """The lock, free. Raises UsageError where it is held: nobody waits for another's step."""
@@ -61,6 +67,7 @@ class Deliveries:
 
         An interrupt can strike between a commit and its delivery. An answer with a hole must not go on.
         """
+        self._is_open, self._has_withdrawn = True, False
         for sequence in engine.sequences:
             if sequence not in self._collectors:
                 engine.abort(sequence)
@@ -70,6 +77,7 @@ class Deliveries:
                 self._deliver(StepOutput(sequence, finish_reason=FinishReason.ABORT))
             elif num_emitted != collector.num_tokens:
                 self.abort(engine, sequence)
+        self._is_open = False
 
     def _deliver(self, output: StepOutput) -> None:
         if output.finish_reason is not None:

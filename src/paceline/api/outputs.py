@@ -8,10 +8,13 @@ FinishReasonName = Literal["stop", "length", "error", "abort"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of the prompt and of the answer. The token that ended the answer counts, though it has no text."""
+    """Tokens of the prompt and of the answer. The token that ended the answer counts, though it has no text, and so do
+    those of a stop string. `cached_tokens` of the prompt were in the cache, left there by an equal beginning.
+    """
 
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -20,7 +23,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Wall-clock seconds: prefill from the request's first step to its first token, decoding from there to its last.
+    """Wall-clock seconds: in the queue until the request's first step, prefill from there to its first token, decoding
+    from there to its last.
 
     `tokens_per_second` is that of decoding, the first token not counted; None where there was no second one.
     """
@@ -28,6 +32,7 @@ class Timing:
     prefill_seconds: float
     decode_seconds: float
     tokens_per_second: float | None
+    queue_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutput:
-    """An answer. `finish_reason` is "stop" (end of text, end of turn or a stop token), "length" (`max_tokens` or the
+    """An answer. `finish_reason` is "stop" (end of text or turn, a stop token or string), "length" (`max_tokens` or the
     capacity), "error" (the model computed something that is no number; the text before it stands) or "abort".
     """
 

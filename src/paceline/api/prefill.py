@@ -6,7 +6,7 @@ MIN_TOKENS = 1024  # a shorter prompt is read before a bar could be
 
 
 class PrefillProgress:
-    """Turns prefill rows into a stage of a `Progress`, one prompt at a time."""
+    """Turns prefill rows into a stage of a `Progress`, for one prompt at a time: the first that is long enough."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -15,12 +15,12 @@ class PrefillProgress:
 
     def advance(self, sequence: int, num_prompt_tokens: int, num_rows: int) -> None:
         """`num_rows` more of the tokens of `sequence`'s prompt have been read."""
-        if num_prompt_tokens < MIN_TOKENS:
+        if num_prompt_tokens < MIN_TOKENS or self._sequence not in (None, sequence):
             return
-        if self._sequence != sequence:
+        if self._sequence is None:
             self._sequence, self._done = sequence, 0
             self._progress.begin("Reading the prompt", num_prompt_tokens)
-        self._done += num_rows
+        self._done = min(self._done + num_rows, num_prompt_tokens)
         self._progress.update(self._done)
         if self._done >= num_prompt_tokens:
             self.end(sequence)

@@ -61,6 +61,11 @@ class Speculation:
                 raise UsageError(f"speculation has no field {key!r}; {_hint(close, known)}")
         return cls(**value)
 
+    @property
+    def max_draft_tokens(self) -> int:
+        """The most that a sequence drafts in a step: a request may ask for more than `num_speculative_tokens`."""
+        return 0 if self.proposer == OFF else MAX_SPECULATIVE_TOKENS
+
     def create(self) -> tuple[Controller, list[Proposer]]:
         """A controller and the proposers that it plans for."""
         if self.proposer == OFF:

@@ -1,6 +1,6 @@
 """Controllers: which proposer drafts for which sequence, and how many tokens. `base` holds the contract."""
 
-from paceline.controller.base import Controller, Plan, PlanEntry, SequenceView
+from paceline.controller.base import BatchView, Controller, Plan, PlanEntry, SequenceView
 from paceline.controller.fixed import OFF, FixedController, OffController
 from paceline.registry import Registry
 
@@ -15,6 +15,7 @@ def create_controller(name: str, **options: object) -> Controller:
 __all__ = [
     "CONTROLLERS",
     "OFF",
+    "BatchView",
     "Controller",
     "FixedController",
     "OffController",

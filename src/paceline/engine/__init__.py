@@ -1,17 +1,23 @@
 """The engine: requests in, tokens out, one verification step at a time."""
 
 from paceline.engine.engine import Engine
-from paceline.engine.request import FinishReason, Request, SequenceState, StepOutput
-from paceline.engine.scheduler import DEFAULT_PREFILL_CHUNK, MAX_NUM_SEQS
+from paceline.engine.options import DEFAULT_MAX_NUM_SEQS, EngineOptions
+from paceline.engine.output import FinishReason, OutputTimes, StepOutput
+from paceline.engine.request import Request, SequenceState
+from paceline.engine.stats import EngineStats
+from paceline.engine.stops import StopMatch
 from paceline.engine.turn import IN_USE
 
 __all__ = [
-    "DEFAULT_PREFILL_CHUNK",
+    "DEFAULT_MAX_NUM_SEQS",
     "IN_USE",
-    "MAX_NUM_SEQS",
     "Engine",
+    "EngineOptions",
+    "EngineStats",
     "FinishReason",
+    "OutputTimes",
     "Request",
     "SequenceState",
     "StepOutput",
+    "StopMatch",
 ]

@@ -7,10 +7,12 @@ the caller. Nothing behind a stop has ever been seen by anything but the accepta
 from collections.abc import Sequence
 
 from paceline.acceptance.base import Outcome
-from paceline.cache.base import SequenceCache
+from paceline.cache.coordinator import CacheCoordinator
 from paceline.engine.batch import BatchEntry
 from paceline.engine.drafting import ProposerGroup
-from paceline.engine.request import FinishReason, SequenceState
+from paceline.engine.output import FinishReason
+from paceline.engine.request import SequenceState
+from paceline.engine.stops import StopMatch
 from paceline.value import value
 
 
@@ -18,58 +20,82 @@ from paceline.value import value
 class Commit:
     """What of one sequence's step becomes real.
 
-    `path`: rows of its segment whose keys and values stay. `tokens`: what is emitted, of which the first `num_draft`
-    are accepted draft tokens. `num_accepted` and `num_discarded` count before and by the trim.
+    `path`: rows of its segment whose keys and values stay. `accepted`: the draft tokens among them, as indices into
+    the draft. `tokens`: what is emitted, of which the first `num_draft` are accepted draft tokens. `num_accepted` and
+    `num_discarded` count before and by the trim.
     """
 
     entry: BatchEntry
     path: Sequence[int]
+    accepted: Sequence[int] = ()
     tokens: tuple[int, ...] = ()
     num_draft: int = 0
     num_accepted: int = 0
     num_discarded: int = 0
     finish_reason: FinishReason | None = None
+    stop: StopMatch | None = None
 
 
 def decide(entry: BatchEntry, outcome: Outcome | None) -> Commit:
     """Scan and trim; changes nothing. `outcome` is None for a prompt chunk that does not reach the prompt's end."""
     if outcome is None:
         return Commit(entry, range(entry.num_run))
-    tokens, reason = _trim(entry.state, outcome)
+    num, reason, stop = _end(entry.state, outcome)
     last = entry.num_run - 1  # the run's row with the newest token: row 0 of the outcome
     # The token that row i of the path decides is cached by row i + 1, so the newest emitted one never is.
-    path = [*range(last), *[last + row for row in outcome.path[: len(tokens)]]]
+    rows = outcome.path[:num]
     return Commit(
         entry=entry,
-        path=path,
-        tokens=tokens,
-        num_draft=min(outcome.num_accepted, len(tokens)),
+        path=() if entry.is_rerun else [*range(last), *[last + row for row in rows]],
+        accepted=[row - 1 for row in rows[1:]],
+        tokens=outcome.tokens[:num],
+        num_draft=min(outcome.num_accepted, num),
         num_accepted=outcome.num_accepted,
-        num_discarded=len(outcome.tokens) - len(tokens),
+        num_discarded=len(outcome.tokens) - num,
         finish_reason=reason,
+        stop=stop,
     )
 
 
-def _trim(state: SequenceState, outcome: Outcome) -> tuple[tuple[int, ...], FinishReason | None]:
-    num_left = state.max_tokens - state.num_output
-    for num, token in enumerate(outcome.tokens, start=1):
-        if token in state.stop_ids:
-            return outcome.tokens[:num], FinishReason.STOP
-        if num == num_left:
-            return outcome.tokens[:num], FinishReason.LENGTH
-    return outcome.tokens, FinishReason.ERROR if outcome.is_error else None
+def _end(state: SequenceState, outcome: Outcome) -> tuple[int, FinishReason | None, StopMatch | None]:
+    """How many of the outcome's tokens are emitted, and why the sequence ends with them, if it does.
+
+    Of several ends the first counts, and at the same token a stop before a limit.
+    """
+    tokens, num_output = outcome.tokens, state.num_output
+    first = max(0, state.request.params.min_tokens - num_output)  # what comes before it cannot stop the answer
+    stop = state.stops.find(tokens, first) if state.stops is not None and tokens else None
+    num_left = min(state.max_tokens - num_output, stop.num_tokens if stop is not None else len(tokens))
+    for num, token in enumerate(tokens[:num_left], start=1):
+        if token in state.stop_ids and num > first:
+            return num, FinishReason.STOP, stop if stop is not None and stop.num_tokens == num else None
+    if stop is not None and stop.num_tokens == num_left:
+        return num_left, FinishReason.STOP, stop
+    if num_left == state.max_tokens - num_output:
+        return num_left, FinishReason.LENGTH, None
+    return num_left, FinishReason.ERROR if outcome.is_error else None, None
 
 
-def apply(commit: Commit, cache: SequenceCache, proposers: ProposerGroup) -> None:
+def apply(commit: Commit, cache: CacheCoordinator, proposers: ProposerGroup) -> None:
     """Make the commit real: cache first, then tokens, then proposers."""
-    state, was_prefilling = commit.entry.state, commit.entry.is_prefill
-    cache.commit(state.id, commit.path)
+    state, tokens = commit.entry.state, commit.tokens
+    cache.commit(state.id, commit.path, len(state.tokens), commit.accepted)
     state.length += len(commit.path)
-    state.tokens.extend(commit.tokens)
+    state.tokens.extend(tokens)
+    cache.publish(state.id, state.tokens)
     if commit.finish_reason is not None:
         cache.release(state.id)
         proposers.finish(state.id)
-    elif was_prefilling and commit.tokens:
+    elif tokens:
+        if state.stops is not None:
+            state.stops.extend(tokens)
+        _follow(state, tokens, proposers)
+
+
+def _follow(state: SequenceState, tokens: tuple[int, ...], proposers: ProposerGroup) -> None:
+    state.is_decoding = True
+    if state.is_followed:
+        proposers.extend(state.id, tokens)
+    else:
         proposers.start(state.id, state.tokens, state.request.namespace)
-    elif commit.tokens:
-        proposers.extend(state.id, commit.tokens)
+        state.is_followed = True

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from paceline.acceptance.base import check_parents
-from paceline.controller.base import Plan, SequenceView
+from paceline.cache.coordinator import CacheCoordinator, DraftCache
+from paceline.cache.paged import PagedCache
+from paceline.controller.base import BatchView, Plan
 from paceline.controller.fixed import OFF
 from paceline.errors import UsageError
-from paceline.proposers.base import Ask, Draft, Proposer
+from paceline.proposers.base import Ask, CachingProposer, Draft, Proposer
 
 
 class ProposerGroup:
@@ -20,6 +22,17 @@ class ProposerGroup:
                 raise UsageError(f"the proposer name {proposer.name!r} is taken")
             self._proposers[proposer.name] = proposer
 
+    def make_caches(self) -> dict[str, DraftCache]:
+        """A cache for every proposer that keeps one, handed to it."""
+        caches: dict[str, DraftCache] = {}
+        for name, proposer in self._proposers.items():
+            if isinstance(proposer, CachingProposer):
+                spec = proposer.cache_spec
+                cache = PagedCache(spec.store, spec.num_pages, spec.page_size)
+                proposer.attach(cache)
+                caches[name] = DraftCache(cache, spec.max_length)
+        return caches
+
     def start(self, sequence: int, context: Sequence[int], namespace: str) -> None:
         for proposer in self._proposers.values():
             proposer.start(sequence, context, namespace)
@@ -32,36 +45,48 @@ class ProposerGroup:
         for proposer in self._proposers.values():
             proposer.finish(sequence)
 
-    def propose(self, plan: Plan) -> dict[int, Draft]:
+    def propose(self, plan: Plan, batch: BatchView, cache: CacheCoordinator) -> dict[int, Draft]:
         """A draft for every entry of the plan that wants tokens, be it one without any."""
         drafts: dict[int, Draft] = {}
         asks: dict[str, list[Ask]] = {}
-        for entry in plan.entries:
-            if entry.num_tokens:
-                asks.setdefault(entry.proposer, []).append(Ask(entry.sequence, entry.num_tokens))
-        for name, wanted in asks.items():
-            if name not in self._proposers:
+        for entry, view in zip(plan.entries, batch.sequences, strict=True):
+            if not entry.num_tokens:
+                continue
+            if entry.proposer not in self._proposers:
                 known = ", ".join(self._proposers) or "none"
-                raise UsageError(f"the controller chose the proposer {name!r}; this engine has {known}")
+                raise UsageError(f"the controller chose the proposer {entry.proposer!r}; this engine has {known}")
+            room = cache.draft_room(entry.proposer, view.length + 1)
+            num_tokens = entry.num_tokens if room is None else min(entry.num_tokens, room)
+            if num_tokens > 0:
+                asks.setdefault(entry.proposer, []).append(Ask(entry.sequence, num_tokens))
+            else:  # the proposer's own context has ended; the target's goes on
+                drafts[entry.sequence] = Draft(entry.sequence, proposer=entry.proposer)
+        for name, wanted in asks.items():
             for ask, draft in zip(wanted, self._proposers[name].propose(wanted), strict=True):
                 _check_draft(draft, ask)
                 drafts[ask.sequence] = draft
         return drafts
 
 
-def check_plan(plan: Plan, views: Sequence[SequenceView]) -> Plan:
+def check_plan(plan: Plan, batch: BatchView) -> Plan:
     """The plan itself. Raises RuntimeError for one that breaks the controller's contract."""
-    for entry, view in zip(plan.entries, views, strict=True):
+    num_tokens = 0
+    for entry, view in zip(plan.entries, batch.sequences, strict=True):
         if entry.sequence != view.sequence or not 0 <= entry.num_tokens <= view.room:
             raise RuntimeError(f"{entry} does not answer {view}")
+        num_tokens += entry.num_tokens
+    if num_tokens > batch.max_draft_rows:
+        raise RuntimeError(f"the plan has {num_tokens} draft tokens; expected at most {batch.max_draft_rows}")
     return plan
 
 
 def _check_is_served(proposer: Proposer) -> None:
-    """This version's verification step hands no evidence to proposers and runs no model of theirs."""
+    """This version's verification step hands no evidence to proposers."""
     needs = proposer.capabilities
-    if needs.has_cache or needs.hidden_layers or needs.top_k:
-        raise UsageError(f"the proposer {proposer.name!r} needs a cache or evidence, which this version does not give")
+    if needs.hidden_layers or needs.top_k:
+        raise UsageError(f"the proposer {proposer.name!r} needs evidence, which this version does not give")
+    if needs.has_cache != isinstance(proposer, CachingProposer):
+        raise UsageError(f"the proposer {proposer.name!r} must say has_cache exactly if it is a CachingProposer")
 
 
 def _check_draft(draft: Draft, ask: Ask) -> None:

@@ -3,21 +3,26 @@
 Knows no text and no model file. Not thread-safe. Plain decoding is the same code with drafts of no tokens.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from time import perf_counter_ns
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 
 from paceline.acceptance.base import AcceptanceRule, Outcome
-from paceline.acceptance.greedy import GreedySampler
 from paceline.cache.base import IntegrityError
+from paceline.cache.coordinator import CacheCoordinator
 from paceline.cache.paged import PagedCache
 from paceline.controller.base import Controller
-from paceline.engine.batch import Batch
+from paceline.engine.admission import Admission, TokenText
+from paceline.engine.batch import Batch, BatchEntry
 from paceline.engine.commit import Commit, apply, decide
 from paceline.engine.drafting import ProposerGroup, check_plan
-from paceline.engine.record import StepTimes, build_record
-from paceline.engine.request import FinishReason, Request, SequenceState, StepOutput, checked_prompt
+from paceline.engine.health import Health
+from paceline.engine.options import EngineOptions, Limits
+from paceline.engine.output import FinishReason, StepOutput
+from paceline.engine.record import StepClock, build_record, outputs_of
+from paceline.engine.request import Request
 from paceline.engine.roster import Roster
-from paceline.engine.scheduler import DEFAULT_PREFILL_CHUNK, Scheduler
+from paceline.engine.scheduler import Scheduler
+from paceline.engine.stats import EngineStats
 from paceline.engine.turn import Turn
 from paceline.proposers.base import Proposer
 from paceline.runtime.base import Runtime
@@ -25,14 +30,16 @@ from paceline.telemetry.base import StepRecord
 
 
 class Engine:
-    """`eos_token_ids`: the model's end-of-text tokens. `banned_token_ids`: ids that no answer may hold.
-    `records`: called with every StepRecord; it must not raise.
+    """Serves many requests at once. `eos_token_ids`: the model's end-of-text tokens. `banned_token_ids`: ids that no
+    answer may hold. `token_text`: the bytes that a token adds to the text, for stop strings. `records`: called with
+    every StepRecord; it must not raise.
 
     A step that raises in its forward or before it, by an interrupt for example, has committed nothing and may be tried
     again. One that raises later ends the sequences that were in it: nobody can tell what their callers have missed.
 
-    One caller at a time. Only `abort` may come at any moment, from a finaliser or another thread too: in the middle of
-    other work it is noted and carried out when that work is done.
+    One caller at a time. Only `abort`, `preempt`, `hold` and `resume` may come at any moment, from a finaliser or
+    another thread too: in the middle of a step the first two are noted and carried out when it is done, and what it
+    computed for such a sequence is dropped.
     """
 
     def __init__(
@@ -44,24 +51,27 @@ class Engine:
         *,
         eos_token_ids: Iterable[int] = (),
         banned_token_ids: Iterable[int] = (),
-        prefill_chunk: int = DEFAULT_PREFILL_CHUNK,
+        token_text: TokenText | None = None,
+        options: EngineOptions | None = None,
         records: Callable[[StepRecord], None] | None = None,
     ) -> None:
-        info = runtime.info
+        info, options = runtime.info, options if options is not None else EngineOptions()
         self._runtime = runtime
         self._controller = controller
         self._proposers = ProposerGroup(proposers)
         self._rule = rule
-        self._cache = PagedCache(runtime, info.num_pages, info.page_size)
-        self._scheduler = Scheduler(self._cache, info, prefill_chunk)
-        self._max_length = min(info.max_length, info.num_pages * info.page_size)
-        self._eos_ids = frozenset(eos_token_ids)
-        self._sampler = GreedySampler(info.vocab_size, banned_token_ids)
+        target = PagedCache(runtime, info.num_pages, info.page_size)
+        self._cache = CacheCoordinator(target, self._proposers.make_caches(), reuses_prefixes=options.reuses_prefixes)
+        capacity = info.num_pages * info.page_size
+        self._max_length = min(info.max_length, capacity)
+        self._admission = Admission(info.vocab_size, self._max_length, eos_token_ids, banned_token_ids, token_text)
+        self._scheduler = Scheduler(self._cache, Limits.of(options, info), info.vocab_size, capacity)
         self._records = records
-        self._num_requests = 0
+        self._ids = count()
         self._num_steps = 0
         self._roster = Roster(self._scheduler, self._proposers, self._cache)
-        self._turn = Turn(self._roster.end, self._roster.repair)
+        self._turn = Turn(self._roster.repair)
+        self._health = Health(self.check_integrity)
 
     @property
     def max_length(self) -> int:
@@ -73,22 +83,44 @@ class Engine:
         return len(self._scheduler) > 0
 
     @property
-    def running(self) -> list[int]:
-        """The sequences that the next step goes on with, or begins: those running, and the first in the queue."""
-        return self._scheduler.next_sequences()
+    def has_work(self) -> bool:
+        """Whether a step would find something to do: there are sequences, and not all of them are held."""
+        return self._scheduler.has_work
+
+    @property
+    def sequences(self) -> list[int]:
+        """All sequences that have not ended."""
+        return self._scheduler.sequences()
 
     @property
     def num_free_pages(self) -> int:
+        """Pages that a sequence could get, those included whose contents are kept for reuse."""
         return self._cache.num_free_pages
 
     @property
-    def finish_counts(self) -> Mapping[FinishReason, int]:
-        """How many sequences have ended for which reason."""
-        return self._roster.finish_counts
+    def is_sound(self) -> bool:
+        """False once a check of integrity has failed; from then on every request is refused."""
+        return self._health.is_sound
+
+    def stats(self) -> EngineStats:
+        return EngineStats(
+            num_running=len(self._scheduler.running),
+            num_waiting=len(self._scheduler.waiting),
+            num_steps=self._num_steps,
+            num_preemptions=self._scheduler.num_preemptions,
+            num_integrity_failures=self._health.num_failures,
+            finish_counts=dict(self._roster.finish_counts),
+        )
 
     def add_request(self, request: Request) -> int:
-        """Queue `request`; returns the id of its sequence. Raises UsageError for one that could not run."""
-        return self._turn.take(lambda: self._add(request))
+        """Queue `request`; returns the id of its sequence.
+
+        Raises UsageError for one that could not run, UnsoundEngineError where no answer could be trusted.
+        """
+        self._health.require()
+        state = self._admission.state(next(self._ids), request)
+        self._turn.take(lambda: self._scheduler.add(state))
+        return state.id
 
     def step(self) -> list[StepOutput]:
         """Run one forward and return what it yields; nothing for a sequence whose prompt is still being read."""
@@ -97,78 +129,75 @@ class Engine:
     def abort(self, sequence: int) -> StepOutput | None:
         """End `sequence` and free what it holds; None if it is unknown, has ended, or will be ended in a moment."""
         was_known = self._scheduler.find(sequence) is not None
-        self._turn.withdraw(sequence)
+        self._turn.intervene(sequence, self._roster.end)
         is_ended = was_known and self._scheduler.find(sequence) is None
         return StepOutput(sequence, finish_reason=FinishReason.ABORT) if is_ended else None
 
-    @property
-    def sequences(self) -> list[int]:
-        """All sequences that have not ended."""
-        return self._scheduler.sequences()
+    def preempt(self, sequence: int) -> None:
+        """Take the pages of a running sequence and let it wait; it is computed again later, to the same tokens."""
+        self._turn.intervene(sequence, self._scheduler.preempt)
+
+    def hold(self, sequence: int) -> None:
+        """Leave `sequence` out of steps until `resume`: its consumer is behind. It gives way to others first."""
+        self._set_held(sequence, True)
+
+    def resume(self, sequence: int) -> None:
+        self._set_held(sequence, False)
 
     def num_emitted(self, sequence: int) -> int | None:
         """How many tokens `sequence` has been given so far; None if it is unknown or has ended."""
         state = self._scheduler.find(sequence)
         return None if state is None else state.num_output
 
-    def _add(self, request: Request) -> int:
-        vocab_size = self._runtime.info.vocab_size
-        prompt = checked_prompt(request, vocab_size, self._max_length)
-        params, capacity = request.params, self._max_length - len(prompt)
-        sequence, self._num_requests = self._num_requests, self._num_requests + 1
-        self._scheduler.add(
-            SequenceState(
-                id=sequence,
-                request=request,
-                tokens=prompt,
-                num_prompt=len(prompt),
-                max_tokens=capacity if params.max_tokens is None else min(params.max_tokens, capacity),
-                stop_ids=frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else self._eos_ids),
-                sampler=self._sampler,
-            )
-        )
-        return sequence
+    def check_integrity(self) -> None:
+        """Raise IntegrityError unless pages, lengths and tokens agree. For use between steps."""
+        self._roster.check_integrity(self._runtime.info.num_pages)
+
+    def _set_held(self, sequence: int, is_held: bool) -> None:
+        state = self._scheduler.find(sequence)
+        if state is not None:
+            state.is_held = is_held
 
     def _step(self) -> list[StepOutput]:
-        started = perf_counter_ns()
-        batch = self._scheduler.schedule()
+        clock = StepClock()
+        batch = self._schedule()
         if not batch.entries:
             return []
-        views = batch.views()
-        plan = check_plan(self._controller.plan(views), views)
-        before = perf_counter_ns()
-        drafts = self._proposers.propose(plan)
-        draft_ns = perf_counter_ns() - before
+        view = batch.view()
+        plan = check_plan(self._controller.plan(view), view)
+        clock.begin_draft()
+        drafts = self._proposers.propose(plan, view, self._cache)
+        clock.end_draft()
         segments = batch.rows(drafts)
-        before = perf_counter_ns()
+        clock.begin_verify()
         scores = self._runtime.forward(segments)
-        times = StepTimes(started, draft_ns, verify_ns=perf_counter_ns() - before)
-        outcomes = [self._rule.accept(verification) for verification in batch.verifications(drafts, scores)]
+        clock.end_verify()
+        withdrawn = self._turn.noted()  # what was computed for these is late: they have ended, or will start again
+        outcomes = [self._rule.accept(each) for each in batch.verifications(drafts, scores, withdrawn)]
+        entries = [entry for entry in batch.entries if entry.state.id not in withdrawn]
         try:
-            commits = self._commit(batch, outcomes)
-            self._observe(build_record(self._num_steps, plan, drafts, commits, times))
-            return [_output(commit) for commit in commits if commit.tokens or commit.finish_reason]
+            commits = self._commit(entries, outcomes)
+            record = build_record(self._num_steps, batch, plan, drafts, commits, clock)
+            self._observe(record)
+            return outputs_of(commits, record)
         except BaseException:
-            for entry in batch.entries:
+            for entry in entries:
                 self._roster.end(entry.state.id)
             raise
 
-    def check_integrity(self) -> None:
-        """Raise IntegrityError unless pages, lengths and tokens agree. For use between steps."""
-        self._cache.check_integrity()
-        for state in self._scheduler.running:
-            cached = self._cache.length(state.id)
-            if state.length != cached or (not state.is_prefilling and cached != len(state.tokens) - 1):
-                raise IntegrityError(
-                    f"sequence {state.id} has {len(state.tokens)} tokens, {state.length} of them cached; "
-                    f"its cache says {cached}"
-                )
-        if not self.has_unfinished and self.num_free_pages != self._runtime.info.num_pages:
-            raise IntegrityError(f"no sequence is left and only {self.num_free_pages} pages are free")
+    def _schedule(self) -> Batch:
+        try:
+            batch = self._scheduler.schedule()
+        except IntegrityError as error:
+            self._health.fail(error)
+            raise
+        if not self.has_unfinished:
+            self._health.check_when_idle()
+        return batch
 
-    def _commit(self, batch: Batch, outcomes: Sequence[Outcome]) -> list[Commit]:
+    def _commit(self, entries: Sequence[BatchEntry], outcomes: Sequence[Outcome]) -> list[Commit]:
         by_sequence = {outcome.sequence: outcome for outcome in outcomes}
-        commits = [decide(entry, by_sequence.get(entry.state.id)) for entry in batch.entries]
+        commits = [decide(entry, by_sequence.get(entry.state.id)) for entry in entries]
         for commit in commits:
             apply(commit, self._cache, self._proposers)
             if commit.finish_reason is not None:
@@ -181,9 +210,5 @@ class Engine:
         self._controller.observe(record)
         if self._records is not None:
             self._records(record)
-
-
-def _output(commit: Commit) -> StepOutput:
-    num_own = len(commit.tokens) - commit.num_draft
-    is_draft = (True,) * commit.num_draft + (False,) * num_own
-    return StepOutput(commit.entry.state.id, commit.tokens, is_draft, commit.finish_reason)
+        if not self.has_unfinished:
+            self._health.check_when_idle()

@@ -2,16 +2,18 @@
 
 from collections import Counter
 
-from paceline.cache.paged import PagedCache
+from paceline.cache.base import IntegrityError
+from paceline.cache.coordinator import CacheCoordinator
 from paceline.engine.drafting import ProposerGroup
-from paceline.engine.request import FinishReason
+from paceline.engine.output import FinishReason
+from paceline.engine.request import SequenceState
 from paceline.engine.scheduler import Scheduler
 
 
 class Roster:
     """`finish_counts`: how many sequences have ended for which reason."""
 
-    def __init__(self, scheduler: Scheduler, proposers: ProposerGroup, cache: PagedCache) -> None:
+    def __init__(self, scheduler: Scheduler, proposers: ProposerGroup, cache: CacheCoordinator) -> None:
         self._scheduler = scheduler
         self._proposers = proposers
         self._cache = cache
@@ -29,4 +31,23 @@ class Roster:
     def repair(self) -> None:
         """After an exception: what only half came or went is gone for good."""
         self._scheduler.repair()
-        self._cache.repair(self._scheduler.sequences())
+        self._cache.repair([state.id for state in self._scheduler.running])
+
+    def check_integrity(self, num_pages: int) -> None:
+        """Raise IntegrityError unless pages, lengths and tokens agree; `num_pages` are free when nobody runs."""
+        self._cache.check_integrity()
+        for state in self._scheduler.running:
+            self._check_running(state)
+        for state in self._scheduler.waiting:
+            if state.length or self._cache.pages(state.id):
+                raise IntegrityError(f"sequence {state.id} waits and holds {len(self._cache.pages(state.id))} pages")
+        if not self._scheduler.running and self._cache.num_free_pages != num_pages:
+            raise IntegrityError(f"no sequence runs and only {self._cache.num_free_pages} pages are free")
+
+    def _check_running(self, state: SequenceState) -> None:
+        cached, num_tokens = self._cache.length(state.id), len(state.tokens)
+        is_right = cached == num_tokens - 1 if state.is_decoding else cached <= num_tokens
+        if state.length != cached or not is_right:
+            raise IntegrityError(
+                f"sequence {state.id} has {num_tokens} tokens, {state.length} of them cached; its cache says {cached}"
+            )

@@ -1,76 +1,168 @@
-"""Which sequences run in a step, and how much of their prompts. Knows lengths, not tokens, and no runtime."""
+"""Which sequences run in a step, and how much of their prompts. Knows lengths, not tokens, and no runtime.
 
-from collections import deque
-from collections.abc import Iterator
-from itertools import islice
+Every decoding sequence has a row in every step. Prompts are read in chunks beside them, in order of service: by
+priority, then by arrival. A sequence is admitted when there are pages for all of its tokens and for the rows of its
+first verification step, so nobody who was admitted waits for a page to read its prompt. Pages for the tokens that it
+decides later are taken as it grows. When none are left, the last in order of service gives back all of its own and is
+computed again later; the first always goes on, so no two can wait for each other.
+"""
 
-from paceline.cache.base import SequenceCache
+from bisect import insort
+from collections.abc import Sequence
+from time import perf_counter
+
+from paceline.cache.base import IntegrityError, OutOfPagesError
+from paceline.cache.coordinator import CacheCoordinator
 from paceline.engine.batch import Batch, BatchEntry
+from paceline.engine.options import Limits
 from paceline.engine.request import SequenceState
-from paceline.errors import UsageError
-from paceline.runtime.base import RuntimeInfo
 
-DEFAULT_PREFILL_CHUNK = 256  # rows; enough to use the machine fully, few enough to notice an interrupt soon
-MAX_NUM_SEQS = 1  # the limit of this version: pages for one sequence at full capacity are all that is promised
+
+def _rank(state: SequenceState) -> tuple[int, int]:
+    return state.rank
 
 
 class Scheduler:
-    """First come, first served; a sequence keeps running until it ends. Prompts are read in chunks."""
+    """Waiting and running sequences, each in order of service. `capacity`: slots of all pages together."""
 
-    def __init__(self, cache: SequenceCache, info: RuntimeInfo, prefill_chunk: int) -> None:
-        if not isinstance(prefill_chunk, int) or isinstance(prefill_chunk, bool) or prefill_chunk < 1:
-            raise UsageError(f"prefill_chunk is {prefill_chunk!r}; expected an integer of at least 1")
+    def __init__(self, cache: CacheCoordinator, limits: Limits, vocab_size: int, capacity: int) -> None:
         self._cache = cache
-        self._chunk = min(prefill_chunk, info.max_rows)
-        self._max_draft_tokens = min(info.max_rows, info.max_logits_rows) - 1
-        self._vocab_size = info.vocab_size
-        self._waiting: deque[SequenceState] = deque()
-        self._running: dict[int, SequenceState] = {}
+        self._limits = limits
+        self._vocab_size = vocab_size
+        self._capacity = capacity
+        self._states: dict[int, SequenceState] = {}  # the truth: the lists follow from it
+        self._waiting: list[SequenceState] = []
+        self._running: list[SequenceState] = []
+        self.num_preemptions = 0
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._running)
+        return len(self._states)
 
     @property
-    def running(self) -> Iterator[SequenceState]:
-        return iter(self._running.values())
+    def running(self) -> Sequence[SequenceState]:
+        return self._running
+
+    @property
+    def waiting(self) -> Sequence[SequenceState]:
+        return self._waiting
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a step would find something to do: not all sequences are held."""
+        return any(not state.is_held for state in self._states.values())
 
     def sequences(self) -> list[int]:
-        """All sequences known, running ones first."""
-        return [*self._running, *(state.id for state in self._waiting)]
+        """All sequences known, in order of arrival."""
+        return list(self._states)
 
     def repair(self) -> None:
-        """Forget the second place of a sequence that an interrupt left both waiting and running."""
-        self._waiting = deque(state for state in self._waiting if state.id not in self._running)
+        """Bring the lists in line with the states again, after an interrupt in the middle of a change."""
+        states = sorted(self._states.values(), key=_rank)
+        self._waiting = [state for state in states if not state.is_running]
+        self._running = [state for state in states if state.is_running]
 
     def find(self, sequence: int) -> SequenceState | None:
         """The state of a sequence, waiting or running; None if it is not known."""
-        if sequence in self._running:
-            return self._running[sequence]
-        return next((state for state in list(self._waiting) if state.id == sequence), None)
+        return self._states.get(sequence)
 
     def add(self, state: SequenceState) -> None:
-        self._waiting.append(state)
+        self._states[state.id] = state
+        insort(self._waiting, state, key=_rank)
 
     def remove(self, sequence: int) -> bool:
         """Forget `sequence`, waiting or running; whether it was known."""
-        num_known = len(self)
-        self._running.pop(sequence, None)
-        self._waiting = deque(state for state in self._waiting if state.id != sequence)
-        return len(self) < num_known
+        state = self._states.pop(sequence, None)
+        if state is None:
+            return False
+        line = self._running if state.is_running else self._waiting
+        if state in line:
+            line.remove(state)
+        return True
 
-    def next_sequences(self) -> list[int]:
-        """The sequences that `schedule` would put into a batch now."""
-        num_free = MAX_NUM_SEQS - len(self._running)
-        return [*self._running, *(state.id for state in islice(self._waiting, num_free))]
+    def preempt(self, sequence: int) -> None:
+        """Take a running sequence's pages away and let it wait for others; nothing that was emitted changes."""
+        state = self._states.get(sequence)
+        if state is None or not state.is_running:
+            return
+        self._cache.release(sequence)
+        state.preempt()
+        self._running.remove(state)
+        insort(self._waiting, state, key=_rank)
+        self.num_preemptions += 1
 
     def schedule(self) -> Batch:
-        while self._waiting and len(self._running) < MAX_NUM_SEQS:
-            self._running[self._waiting[0].id] = self._waiting[0]
-            self._waiting.popleft()
-        entries = [self._entry(state) for state in self._running.values()]
-        return Batch(tuple(entries), self._cache, self._max_draft_tokens, self._vocab_size)
+        self._keep_room()
+        self._admit()
+        active = [state for state in self._running if not state.is_held]
+        entries = [BatchEntry(state, 1, is_prefill=False, is_sampling=True) for state in active if state.is_decoding]
+        entries += self._prefill([state for state in active if not state.is_decoding], len(entries))
+        return Batch(tuple(entries), self._cache, self._limits, self._vocab_size)
 
-    def _entry(self, state: SequenceState) -> BatchEntry:
-        num_left = len(state.tokens) - state.length
-        num_run = min(num_left, self._chunk)
-        return BatchEntry(state, num_run, is_prefill=state.is_prefilling, is_sampling=num_run == num_left)
+    def _keep_room(self) -> None:
+        """A slot for the next row of every decoding sequence, the last in order of service paying for it."""
+        for state in list(self._running):
+            while state.is_decoding and not state.is_held and not self._has_slot(state):
+                self.preempt(self._last(self._running).id)
+
+    def _has_slot(self, state: SequenceState) -> bool:
+        if self._cache.num_spare_slots(state.id) > 0:
+            return True
+        try:
+            self._cache.reserve(state.id, 1)
+        except OutOfPagesError:
+            return False
+        return True
+
+    def _admit(self) -> None:
+        for state in list(self._waiting):
+            if not state.is_held and not self._find_place(state):
+                return  # nobody overtakes the first in line, or it could wait for ever
+
+    def _find_place(self, state: SequenceState) -> bool:
+        """Admit `state`, at the cost of sequences with a lower priority and of held ones if it must be."""
+        while len(self._running) >= self._limits.max_num_seqs or not self._take_pages(state):
+            lesser = [other for other in self._running if other.is_held or other.rank[0] > state.rank[0]]
+            if lesser:
+                self.preempt(self._last(lesser).id)
+            elif self._running:
+                return False
+            else:
+                raise IntegrityError(f"no sequence runs and there are no pages for sequence {state.id}: pages were lost")
+        return True
+
+    def _take_pages(self, state: SequenceState) -> bool:
+        num_tokens = len(state.tokens)
+        num_rows = min(1 + self._limits.max_draft_tokens, state.max_tokens - state.num_output)
+        num_rows = min(num_rows, self._capacity - num_tokens)
+        try:  # every running sequence may need a page soon: to take it would only preempt this one again
+            num_left = len(self._running)
+            length = self._cache.admit(state.id, state.tokens, state.request.namespace, num_rows, num_left)
+        except OutOfPagesError:
+            return False
+        if state.started is None:
+            state.started, state.num_reused = perf_counter(), min(length, state.num_prompt)
+        state.length, state.is_running = length, True
+        self._waiting.remove(state)
+        insort(self._running, state, key=_rank)
+        return True
+
+    def _prefill(self, states: Sequence[SequenceState], num_decoding: int) -> list[BatchEntry]:
+        limits = self._limits
+        chunk = limits.mixed_prefill_chunk if num_decoding else limits.prefill_chunk
+        num_left = min(chunk, limits.token_budget - num_decoding)
+        entries = []
+        for state in states:
+            num_missing = len(state.tokens) - state.length
+            num_run = min(max(1, num_missing), num_left)
+            if num_run == 0:
+                break
+            is_last = num_run >= num_missing
+            entries.append(BatchEntry(state, num_run, is_prefill=True, is_sampling=is_last, is_rerun=num_missing == 0))
+            num_left -= num_run
+        return entries
+
+    @staticmethod
+    def _last(states: Sequence[SequenceState]) -> SequenceState:
+        """Who gives way first: one whose consumer is behind, else the last in order of service."""
+        held = [state for state in states if state.is_held]
+        return (held or states)[-1]

@@ -13,7 +13,7 @@ from paceline.runtime.base import Runtime, RuntimeInfo, Scores, Segment
 from paceline.runtime.threads import default_num_threads
 
 _LARGEST = {"num_threads": 1024, "max_rows": 65536, "max_logits_rows": 65536}
-_SPARE_SLOTS = 64  # draft rows lie behind the newest position: at full capacity too they need slots
+SPARE_SLOTS = 64  # draft rows lie behind the newest position: at full capacity too they need slots
 
 
 def runnable_isas() -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class NativeRuntime(Runtime):
         max_length = self._max_length(config, options)
         num_pages = options.num_pages
         if num_pages is None:
-            num_pages = -(-(max_length + _SPARE_SLOTS) // _native.PAGE_SIZE)
+            num_pages = -(-(max_length + SPARE_SLOTS) // _native.PAGE_SIZE)
         self._decoder = _make_decoder(_native_config(config, options, max_length, num_pages, self.num_threads))
         self._info = RuntimeInfo(
             name=f"native-{self._decoder.isa}",

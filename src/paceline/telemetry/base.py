@@ -26,7 +26,8 @@ class SequenceStep:
 
     planned ≥ drafted ≥ accepted, and emitted + discarded = accepted + 1 for a step that sampled: discarded counts the
     tokens that a stop or a limit trimmed. Where the logits behind the last accepted token are not finite, they decide
-    none, and the sum is one less. Gains are tokens per second relative to plain decoding (1.0 = no gain), None
+    none, and the sum is one less. `prefilled` counts the rows of its prompt, or of what a preemption made it compute
+    again. Gains are tokens per second relative to plain decoding (1.0 = no gain), None
     where the controller made no prediction or nothing was measured.
     """
 
@@ -40,11 +41,13 @@ class SequenceStep:
     reason: Reason
     predicted_gain: float | None = None
     realised_gain: float | None = None
+    prefilled: int = 0
 
 
 @value
 class StepRecord:
-    """One engine step. Times are wall-clock nanoseconds; host time is whatever is neither draft nor verify time."""
+    """One engine step. Rows count what the forward computed, also for a sequence that was withdrawn meanwhile and is
+    not among `sequences`. Times are wall-clock nanoseconds; host time is whatever is neither draft nor verify time."""
 
     version: ClassVar[int] = 1
 

@@ -1,8 +1,8 @@
 """A controller that decides what it is told to: the outputs of an engine must not depend on it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from paceline.controller.base import Controller, Plan, PlanEntry, SequenceView
+from paceline.controller.base import BatchView, Controller, Plan, PlanEntry, SequenceView
 from paceline.controller.fixed import OFF
 from paceline.telemetry.base import Reason, StepRecord
 
@@ -19,15 +19,17 @@ class ScriptedController(Controller):
         self._next: Callable[[SequenceView], int] = lengths if callable(lengths) else _drawn_from(lengths)
         self.records: list[StepRecord] = []
 
-    def plan(self, sequences: Sequence[SequenceView]) -> Plan:
-        return Plan(tuple(self._entry(view) for view in sequences))
+    def plan(self, batch: BatchView) -> Plan:
+        entries, num_left = list[PlanEntry](), batch.max_draft_rows
+        for view in batch.sequences:
+            num_tokens = min(self._next(view), view.room, num_left)
+            num_left -= num_tokens
+            proposer = self._proposer if num_tokens else OFF
+            entries.append(PlanEntry(view.sequence, proposer, num_tokens, Reason.SCRIPTED))
+        return Plan(tuple(entries))
 
     def observe(self, record: StepRecord) -> None:
         self.records.append(record)
-
-    def _entry(self, view: SequenceView) -> PlanEntry:
-        num_tokens = min(self._next(view), view.room)
-        return PlanEntry(view.sequence, self._proposer if num_tokens else OFF, num_tokens, Reason.SCRIPTED)
 
 
 def _drawn_from(lengths: Iterable[int]) -> Callable[[SequenceView], int]:

@@ -1,0 +1,104 @@
+"""From what a user asks for to a model that is loaded and an engine that serves it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paceline.acceptance import create_acceptance_rule
+from paceline.api.encoding import Encoder
+from paceline.api.speculation import Speculation
+from paceline.engine import Engine, EngineOptions
+from paceline.errors import UsageError
+from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, open_model
+from paceline.runtime.native import SPARE_SLOTS, NativeOptions, NativeRuntime
+from paceline.telemetry import StepRecord
+
+PAGE_SIZE = 16
+MAX_DEFAULT_CACHE_TOKENS = 16384  # of several sequences; one alone always has room for all of its context
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """The arguments of `paceline.LLM`, which documents them."""
+
+    quantization: Quantization | None
+    speculation: Speculation
+    max_model_len: int | None
+    max_num_seqs: int
+    cache_tokens: int | None
+    prefix_caching: bool
+    num_threads: int | None
+    chat_template: str | Path | None
+    progress: Progress | None
+
+    @classmethod
+    def of(cls, *, speculation: Speculation | Mapping[str, Any] | str | None, **arguments: Any) -> "ModelOptions":
+        """Raises UsageError for speculation that does not exist."""
+        return cls(speculation=Speculation.of(speculation), **arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    runtime: NativeRuntime
+    tokenizer: Tokenizer
+    encoder: Encoder
+    engine: Engine
+
+
+def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord], None] | None) -> LoadedModel:
+    """Raises PacelineError for a model that cannot be had or run, UsageError for options out of range."""
+    controller, proposers = options.speculation.create()
+    engine_options = EngineOptions(
+        max_num_seqs=options.max_num_seqs,
+        max_draft_tokens=options.speculation.max_draft_tokens,
+        reuses_prefixes=options.prefix_caching,
+    )
+    progress = options.progress if options.progress is not None else SilentProgress()
+    with open_model(model, quantization=options.quantization, progress=progress) as opened:
+        template = opened.chat_template(options.chat_template)  # first: a name may be wrong, and loading takes long
+        tokenizer = opened.tokenizer()
+        native = _native_options(options, opened.config.context_length, tokenizer.vocab_size)
+        runtime = NativeRuntime.load(opened, native, progress)
+    engine = Engine(
+        runtime,
+        controller,
+        proposers,
+        create_acceptance_rule("match"),
+        eos_token_ids=tokenizer.stop_ids,
+        banned_token_ids=tokenizer.unproducible_ids,
+        token_text=tokenizer.text_bytes,
+        options=engine_options,
+        records=records,
+    )
+    return LoadedModel(runtime, tokenizer, Encoder(tokenizer, template, engine.max_length), engine)
+
+
+def _native_options(options: ModelOptions, context_length: int, vocab_size: int) -> NativeOptions:
+    defaults = NativeOptions()
+    num_seqs = options.max_num_seqs
+    return NativeOptions(
+        max_length=options.max_model_len,
+        num_threads=options.num_threads,
+        vocab_size=vocab_size,
+        num_pages=_num_pages(options, context_length),
+        max_rows=max(defaults.max_rows, 2 * num_seqs),
+        max_logits_rows=max(defaults.max_logits_rows, num_seqs),
+    )
+
+
+def _num_pages(options: ModelOptions, context_length: int) -> int | None:
+    """None for what one sequence needs."""
+    length = options.max_model_len if options.max_model_len is not None else context_length
+    if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+        return None  # the runtime refuses it by name
+    num_tokens = options.cache_tokens
+    if num_tokens is None:
+        one = length + SPARE_SLOTS
+        return -(-max(one, min(options.max_num_seqs * one, MAX_DEFAULT_CACHE_TOKENS)) // PAGE_SIZE)
+    if not isinstance(num_tokens, int) or isinstance(num_tokens, bool) or num_tokens < length:
+        raise UsageError(
+            f"cache_tokens is {num_tokens!r}; expected an integer of at least {length}, so that one request of "
+            "max_model_len fits"
+        )
+    return -(-num_tokens // PAGE_SIZE)

@@ -1,0 +1,99 @@
+"""From a request to a sequence that can run: everything that could be wrong with it is said before it is queued."""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import index
+from time import perf_counter
+
+from paceline.acceptance.greedy import GreedySampler
+from paceline.engine.options import check_integer
+from paceline.engine.request import Request, SequenceState
+from paceline.engine.stops import StopStrings
+from paceline.errors import UsageError
+
+TokenText = Callable[[int], bytes]  # what a token adds to the text, in UTF-8
+
+
+class Admission:
+    """Knows what every sequence of an engine has in common.
+
+    `max_length`: tokens that prompt and answer may have together. `token_text` None: stop strings cannot be served.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        max_length: int,
+        eos_token_ids: Iterable[int],
+        banned_token_ids: Iterable[int],
+        token_text: TokenText | None,
+    ) -> None:
+        self._vocab_size = vocab_size
+        self._max_length = max_length
+        self._eos_ids = frozenset(eos_token_ids)
+        self._banned_ids = frozenset(banned_token_ids)
+        self._token_text = token_text
+        self._sampler = GreedySampler(vocab_size, self._banned_ids)
+
+    def state(self, sequence: int, request: Request) -> SequenceState:
+        """Raises UsageError for a request that could not run."""
+        prompt = self._prompt(request)
+        self._check(request)
+        params, capacity = request.params, self._max_length - len(prompt)
+        stop_ids = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else self._eos_ids)
+        return SequenceState(
+            id=sequence,
+            request=request,
+            tokens=prompt,
+            num_prompt=len(prompt),
+            max_tokens=capacity if params.max_tokens is None else min(params.max_tokens, capacity),
+            stop_ids=stop_ids,
+            sampler=self._sampler_of(len(prompt) + params.min_tokens, params.min_tokens, stop_ids),
+            stops=self._stops(params.stop),
+            arrived=perf_counter(),
+        )
+
+    def _prompt(self, request: Request) -> list[int]:
+        try:
+            prompt = [index(token) for token in request.prompt]
+        except TypeError as error:
+            raise UsageError(f"the prompt holds something that is no token id: {error}") from None
+        if not prompt:
+            raise UsageError("the prompt is empty; expected at least one token")
+        if len(prompt) >= self._max_length:
+            raise UsageError(
+                f"the prompt has {len(prompt)} tokens, and prompt and answer together may have {self._max_length}; "
+                f"shorten it to at most {self._max_length - 1}"
+            )
+        _check_ids("the prompt", prompt, self._vocab_size)
+        return prompt
+
+    def _check(self, request: Request) -> None:
+        _check_ids("stop_token_ids", request.params.stop_token_ids, self._vocab_size)
+        for name in ("prediction", "deadline"):
+            value = getattr(request, name)
+            if value is not None:
+                raise UsageError(f"{name} is {value!r}; this version acts on no {name}, leave it out")
+        if request.num_speculative_tokens is not None:
+            check_integer("num_speculative_tokens", request.num_speculative_tokens, 0)
+        if not isinstance(request.priority, int) or isinstance(request.priority, bool):
+            raise UsageError(f"priority is {request.priority!r}; expected an integer, higher ones first")
+        if not isinstance(request.namespace, str):
+            raise UsageError(f"namespace is {request.namespace!r}; expected a text")
+
+    def _sampler_of(self, first_free: int, min_tokens: int, stop_ids: frozenset[int]) -> GreedySampler:
+        if not min_tokens or not stop_ids:
+            return self._sampler
+        return GreedySampler(self._vocab_size, self._banned_ids, early_banned=stop_ids, num_early_positions=first_free)
+
+    def _stops(self, stops: Sequence[str]) -> StopStrings | None:
+        if not stops:
+            return None
+        if self._token_text is None:
+            raise UsageError(f"stop is {stops!r}; this engine was given no token_text, so it knows no text to stop at")
+        return StopStrings(stops, self._token_text)
+
+
+def _check_ids(where: str, tokens: Sequence[int], vocab_size: int) -> None:
+    if tokens and not (min(tokens) >= 0 and max(tokens) < vocab_size):
+        wrong = next(token for token in tokens if not 0 <= token < vocab_size)
+        raise UsageError(f"{where} holds the token id {wrong}; expected 0 to {vocab_size - 1}")
