@@ -37,7 +37,7 @@ class Prescribed:
     def sample(self, logits: NDArray[np.float32], position: int) -> int:  # noqa: ARG002
         return self.draws[position - self.begin]
 
-    def law(self, logits: NDArray[np.float32]) -> Law:
+    def law(self, logits: NDArray[np.float32], position: int) -> Law:
         raise NotImplementedError
 
 
@@ -142,7 +142,7 @@ def test_greedy_takes_the_highest_and_the_first_of_equals() -> None:
     sampler = GreedySampler(4)
     assert sampler.sample(np.array([0, 3, 3, 1], np.float32), 0) == 1
     assert sampler.sample(np.array([-5, -4, -3, -3], np.float32), 0) == 2
-    assert sampler.law(np.array([0, 3, 3, 1], np.float32)).tolist() == [0, 1, 0, 0]
+    assert sampler.law(np.array([0, 3, 3, 1], np.float32), 0).tolist() == [0, 1, 0, 0]
 
 
 def test_greedy_never_looks_at_padding() -> None:
@@ -223,7 +223,25 @@ def test_a_banned_token_is_never_drawn() -> None:
     sampler = GreedySampler(5, banned=[2, 4, 9])
     logits = np.array([1.0, 3.0, 7.0, 3.0, 8.0, 9.0], np.float32)
     assert sampler.sample(logits, 0) == 1
-    assert sampler.law(logits).tolist() == [0, 1, 0, 0, 0]
+    assert sampler.law(logits, 0).tolist() == [0, 1, 0, 0, 0]
     assert logits[2] == 7.0
     with pytest.raises(ValueError, match="all 2"):
         GreedySampler(2, banned=range(5))
+
+
+def test_some_tokens_are_banned_only_at_early_positions() -> None:
+    sampler = GreedySampler(5, banned=[4], early_banned=[0, 2, 9], num_early_positions=7)
+    logits = np.array([5.0, 3.0, 7.0, 4.0, 8.0, 9.0], np.float32)
+    for position, token in ((0, 3), (6, 3), (7, 2), (100, 2)):
+        assert sampler.sample(logits, position) == token
+        assert sampler.law(logits, position).argmax() == token
+        assert sampler.law(logits, position).sum() == 1
+    with pytest.raises(NonFiniteLogitsError, match="position 6"):
+        sampler.sample(np.array([np.nan, 3, 7, 4, 8], np.float32), 6)
+
+
+def test_a_position_without_any_token_is_refused() -> None:
+    with pytest.raises(ValueError, match="all 3"):
+        GreedySampler(3, banned=[0], early_banned=[1, 2], num_early_positions=1)
+    sampler = GreedySampler(3, banned=[0], early_banned=[1, 2])  # at no position
+    assert sampler.sample(np.array([3, 1, 2], np.float32), 0) == 2

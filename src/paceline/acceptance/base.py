@@ -33,8 +33,8 @@ class Sampler(Protocol):
         """The token at absolute `position`, from `[vocabulary]` logits. Raises NonFiniteLogitsError."""
         ...
 
-    def law(self, logits: NDArray[np.float32]) -> Law:
-        """The processed distribution p that `sample` draws from."""
+    def law(self, logits: NDArray[np.float32], position: int) -> Law:
+        """The processed distribution p that `sample` draws from at `position`. Raises NonFiniteLogitsError."""
         ...
 
 

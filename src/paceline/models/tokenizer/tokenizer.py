@@ -71,6 +71,7 @@ class Tokenizer:
         self._special = Literals(special, left=left_strip, right=right_strip)
         self._defined = Literals(defined, left=left_strip, right=right_strip)
         self._longest_defined = max((len(name.encode()) for name in defined), default=0)
+        self._texts: dict[int, bytes] = {}  # filled on demand; whoever comes second writes the same
 
     @classmethod
     def from_gguf(cls, file: "GGUFFile") -> Self:
@@ -153,6 +154,15 @@ class Tokenizer:
         if self._vocabulary.kinds[token_id] == TokenKind.BYTE:
             return bytes([int(token[1:-1], 16)])
         return self._model.spell(token)
+
+    def text_bytes(self, token_id: int) -> bytes:
+        """What a token adds to a text: nothing for special tokens, its bytes for others. Remembered, for every token of
+        every answer passes here."""
+        text = self._texts.get(token_id)
+        if text is None:
+            text = b"" if self.is_special(token_id) else self.token_bytes(token_id)
+            self._texts[token_id] = text
+        return text
 
     def differences(self, other: "Tokenizer", ids: Iterable[int]) -> list[int]:
         """Those of `ids` that do not stand for the same bytes in both, or that only one of the two has."""
