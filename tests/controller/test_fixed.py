@@ -2,7 +2,7 @@
 
 import pytest
 
-from paceline.controller import FixedController, OffController, PlanEntry, SequenceView, create_controller
+from paceline.controller import BatchView, FixedController, OffController, PlanEntry, SequenceView, create_controller
 from paceline.errors import UsageError
 from paceline.telemetry import Reason
 from paceline.testing import ScriptedController
@@ -10,6 +10,10 @@ from paceline.testing import ScriptedController
 
 def view(sequence: int = 0, room: int = 9, override: int | None = None) -> SequenceView:
     return SequenceView(sequence, length=10, room=room, num_speculative_tokens=override)
+
+
+def batch(*views: SequenceView, max_draft_rows: int = 100) -> BatchView:
+    return BatchView(views, num_prefill_rows=0, max_draft_rows=max_draft_rows)
 
 
 @pytest.mark.parametrize(
@@ -26,27 +30,27 @@ def view(sequence: int = 0, room: int = 9, override: int | None = None) -> Seque
     ],
 )
 def test_fixed(room: int, override: int | None, expected: tuple[str, int, Reason]) -> None:
-    plan = FixedController("ngram", 4).plan([view(7, room, override)])
+    plan = FixedController("ngram", 4).plan(batch(view(7, room, override)))
     assert plan.entries == (PlanEntry(7, *expected),)
 
 
 def test_one_entry_for_each_view_in_order() -> None:
     views = [view(3), view(1), view(2)]
     for controller in (OffController(), FixedController("ngram", 2), ScriptedController("ngram", lambda _: 1)):
-        assert [entry.sequence for entry in controller.plan(views).entries] == [3, 1, 2]
-        assert controller.plan([]).entries == ()
+        assert [entry.sequence for entry in controller.plan(batch(*views)).entries] == [3, 1, 2]
+        assert controller.plan(batch()).entries == ()
 
 
 def test_off_stays_off() -> None:
-    assert OffController().plan([view(override=5)]).entries == (PlanEntry(0, "off", 0, Reason.OFF),)
+    assert OffController().plan(batch(view(override=5))).entries == (PlanEntry(0, "off", 0, Reason.OFF),)
 
 
 def test_scripted() -> None:
     controller = ScriptedController("x", [2, 0, 5])
-    numbers = [controller.plan([view(room=3)]).entries[0].num_tokens for _ in range(3)]
+    numbers = [controller.plan(batch(view(room=3))).entries[0].num_tokens for _ in range(3)]
     assert numbers == [2, 0, 3]
     with pytest.raises(RuntimeError, match="no length left"):
-        controller.plan([view()])
+        controller.plan(batch(view()))
 
 
 def test_registry() -> None:
@@ -62,3 +66,21 @@ def test_registry() -> None:
 def test_fixed_refuses(number: object) -> None:
     with pytest.raises(UsageError, match="num_speculative_tokens is"):
         create_controller("fixed", proposer="ngram", num_speculative_tokens=number)
+
+
+@pytest.mark.parametrize(
+    ("rooms", "max_draft_rows", "expected"),
+    [
+        ((9, 9, 9), 12, [4, 4, 4]),
+        ((9, 9, 9), 6, [2, 2, 2]),
+        ((9, 9, 9), 7, [2, 2, 3]),
+        ((0, 9, 9), 7, [0, 3, 4]),
+        ((9, 1, 9), 6, [2, 1, 3]),
+        ((9, 9, 9), 0, [0, 0, 0]),
+    ],
+)
+def test_rows_of_a_step_are_shared(rooms: tuple[int, ...], max_draft_rows: int, expected: list[int]) -> None:
+    views = [view(i, room) for i, room in enumerate(rooms)]
+    plan = FixedController("ngram", 4).plan(batch(*views, max_draft_rows=max_draft_rows))
+    assert [entry.num_tokens for entry in plan.entries] == expected
+    assert all(entry.proposer == ("ngram" if entry.num_tokens else "off") for entry in plan.entries)

@@ -7,7 +7,7 @@ import pytest
 
 from paceline.acceptance import MatchRule
 from paceline.controller import Controller, OffController
-from paceline.engine import Engine, FinishReason, Request, StepOutput
+from paceline.engine import Engine, EngineOptions, FinishReason, Request, StepOutput
 from paceline.proposers import Proposer
 from paceline.runtime import Runtime
 from paceline.sampling_params import SamplingParams
@@ -52,7 +52,7 @@ def _run_one(
         proposers,
         MatchRule(),
         eos_token_ids=eos,
-        prefill_chunk=prefill_chunk,
+        options=EngineOptions(prefill_chunk=prefill_chunk),
         records=run.records.append,
     )
     sequence = engine.add_request(Request(prompt, params))

@@ -8,8 +8,8 @@ import pytest
 
 from paceline.acceptance import MatchRule, Outcome, Verification
 from paceline.cache import IntegrityError
-from paceline.controller import Controller, FixedController, OffController, Plan, PlanEntry, SequenceView
-from paceline.engine import Engine, FinishReason, Request, StepOutput
+from paceline.controller import BatchView, Controller, FixedController, OffController, Plan, PlanEntry
+from paceline.engine import Engine, EngineOptions, FinishReason, Request, StepOutput
 from paceline.errors import UsageError
 from paceline.proposers import Ask, Capabilities, Draft, NgramProposer, Proposer
 from paceline.runtime import Scores, Segment
@@ -33,9 +33,14 @@ def right(context: tuple[int, ...], num: int) -> ScriptedDraft:
     return ScriptedDraft(tuple(decode_plainly(TABLE, context, num)))
 
 
-def engine_of(runtime: TableModel | None = None, **options: object) -> Engine:
+def engine_of(
+    runtime: TableModel | None = None, prefill_chunk: int = 256, records: Callable[[StepRecord], None] | None = None
+) -> Engine:
     controller, proposers = FixedController("scripted", 3), [ScriptedProposer(right)]
-    return Engine(runtime or TableModel(TABLE, 3), controller, proposers, MatchRule(), **options)  # type: ignore[arg-type]
+    options = EngineOptions(prefill_chunk=prefill_chunk)
+    return Engine(
+        runtime or TableModel(TABLE, 3), controller, proposers, MatchRule(), options=options, records=records
+    )
 
 
 def drain(engine: Engine) -> dict[int, list[int]]:
@@ -55,7 +60,7 @@ def test_first_come_first_served() -> None:
     tokens = drain(engine)
     assert list(tokens) == ids
     assert list(tokens.values()) == [decode_plainly(TABLE, prompt, 9) for prompt in prompts]
-    assert engine.finish_counts == {FinishReason.LENGTH: 3}
+    assert engine.stats().finish_counts == {FinishReason.LENGTH: 3}
     assert engine.step() == []
 
 
@@ -73,7 +78,7 @@ def test_abort_at_any_time_frees_everything(num_steps: int) -> None:
     assert engine.abort(running) is None
     assert engine.abort(99) is None
     assert drain(engine) == {third: decode_plainly(TABLE, (2, 1), 5)}
-    assert engine.finish_counts == {FinishReason.ABORT: 2, FinishReason.LENGTH: 1}
+    assert engine.stats().finish_counts == {FinishReason.ABORT: 2, FinishReason.LENGTH: 1}
 
 
 class Interrupted(TableModel):
@@ -209,8 +214,9 @@ class HalfTree(ScriptedProposer):
 
 
 class Overreaching(OffController):
-    def plan(self, sequences: Sequence[SequenceView]) -> Plan:
-        return Plan(tuple(PlanEntry(view.sequence, "scripted", view.room + 1, Reason.FIXED) for view in sequences))
+    def plan(self, batch: BatchView) -> Plan:
+        views = batch.sequences
+        return Plan(tuple(PlanEntry(view.sequence, "scripted", view.room + 1, Reason.FIXED) for view in views))
 
 
 @pytest.mark.parametrize(
@@ -235,7 +241,7 @@ def test_broken_parts_are_named(
 
 
 def test_unserved_proposers_are_refused() -> None:
-    for proposers, message in (([Needy()], "needs a cache or evidence"), ([NgramProposer(), NgramProposer()], "taken")):
+    for proposers, message in (([Needy()], "needs evidence"), ([NgramProposer(), NgramProposer()], "taken")):
         with pytest.raises(UsageError, match=message):
             Engine(TableModel(TABLE, 3), OffController(), proposers, MatchRule())
     with pytest.raises(UsageError, match="prefill_chunk is 0"):
@@ -268,7 +274,7 @@ def test_stats_count_what_reached_the_caller() -> None:
     assert stats.draft_acceptance_rate == 4 / 12
 
 
-@pytest.mark.parametrize("field", [{"prediction": (1, 2)}, {"deadline": 0.5}, {"priority": 1}])
+@pytest.mark.parametrize("field", [{"prediction": (1, 2)}, {"deadline": 0.5}])
 def test_fields_that_nothing_acts_on_are_refused(field: dict[str, object]) -> None:
     engine = engine_of()
     with pytest.raises(UsageError, match=next(iter(field))):

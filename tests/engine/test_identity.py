@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from paceline.acceptance import create_acceptance_rule
-from paceline.controller import OFF, Controller, OffController, Plan, PlanEntry, SequenceView
+from paceline.controller import OFF, BatchView, Controller, OffController, Plan, PlanEntry, SequenceView
 from paceline.engine import Engine, Request
 from paceline.models import ChatTemplate, Tokenizer, encode_chat, open_model
 from paceline.proposers import NgramProposer
@@ -30,8 +30,8 @@ class RandomController(Controller):
         self.num_accepted = 0
         self.num_rejected = 0
 
-    def plan(self, sequences: Sequence[SequenceView]) -> Plan:
-        return Plan(tuple(self.entry(view) for view in sequences))
+    def plan(self, batch: BatchView) -> Plan:
+        return Plan(tuple(self.entry(view) for view in batch.sequences))
 
     def entry(self, view: SequenceView) -> PlanEntry:
         num_tokens = min(self.random.randint(0, 12), view.room)

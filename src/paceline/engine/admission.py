@@ -83,7 +83,10 @@ class Admission:
     def _sampler_of(self, first_free: int, min_tokens: int, stop_ids: frozenset[int]) -> GreedySampler:
         if not min_tokens or not stop_ids:
             return self._sampler
-        return GreedySampler(self._vocab_size, self._banned_ids, early_banned=stop_ids, num_early_positions=first_free)
+        try:
+            return GreedySampler(self._vocab_size, self._banned_ids, early_banned=stop_ids, num_early_positions=first_free)
+        except ValueError:
+            raise UsageError(f"min_tokens is {min_tokens}, and every token that could come ends the answer") from None
 
     def _stops(self, stops: Sequence[str]) -> StopStrings | None:
         if not stops:
