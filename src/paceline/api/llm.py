@@ -88,9 +88,21 @@ class LLM:
     def max_model_len(self) -> int:
         return self._engine.max_length
 
-    def generate(self, prompts: Prompt | Sequence[Prompt], params: SamplingParams | None = None) -> list[RequestOutput]:
-        """Continue each prompt, text or token ids. One prompt alone gives a list of one."""
-        return self._run([self._encoder.prompt(prompt) for prompt in as_prompts(prompts)], params)
+    def generate(
+        self,
+        prompts: Prompt | Sequence[Prompt],
+        params: SamplingParams | None = None,
+        *,
+        namespace: str = "",
+        priority: int = 0,
+    ) -> list[RequestOutput]:
+        """Continue each prompt, text or token ids. One prompt alone gives a list of one.
+
+        `namespace`: requests of different ones share nothing that the cache remembers. `priority`: higher ones are
+        served before others that are open, such as streams.
+        """
+        ids = [self._encoder.prompt(prompt) for prompt in as_prompts(prompts)]
+        return self._run([Request(each, _params(params), namespace=namespace, priority=priority) for each in ids])
 
     def chat(
         self,
@@ -99,14 +111,17 @@ class LLM:
         *,
         tools: Sequence[Tool] | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
+        namespace: str = "",
+        priority: int = 0,
     ) -> list[RequestOutput]:
         """Answer each conversation, a list of {"role": …, "content": …}. One conversation alone gives a list of one.
 
         `tools`: functions that the model may call, in the OpenAI form. `chat_template_kwargs`: more variables of the
-        chat template, such as `enable_thinking`.
+        chat template, such as `enable_thinking`. `namespace` and `priority` as in `generate`.
         """
         options = ChatOptions(tools, chat_template_kwargs)
-        return self._run([self._encoder.conversation(each, options) for each in as_conversations(messages)], params)
+        ids = [self._encoder.conversation(each, options) for each in as_conversations(messages)]
+        return self._run([Request(each, _params(params), namespace=namespace, priority=priority) for each in ids])
 
     def stream(
         self,
@@ -115,6 +130,8 @@ class LLM:
         *,
         tools: Sequence[Tool] | None = None,
         chat_template_kwargs: Mapping[str, Any] | None = None,
+        namespace: str = "",
+        priority: int = 0,
     ) -> Stream:
         """The answer to one prompt or conversation, as it is written: iterating computes it. `tools` and
         `chat_template_kwargs`, as in `chat`, are for conversations.
@@ -122,14 +139,14 @@ class LLM:
         Requests are computed together: whatever else is asked for while it is open brings this one forward too.
         """
         ids = self._encoder.either(prompt, ChatOptions(tools, chat_template_kwargs))
-        sequence, collector = self._add(ids, params)
+        sequence, collector = self._add(Request(ids, _params(params), namespace=namespace, priority=priority))
         return Stream(collector, self._step, lambda: self._abort(sequence))
 
-    def _run(self, prompts: list[list[int]], params: SamplingParams | None) -> list[RequestOutput]:
+    def _run(self, requests: Sequence[Request]) -> list[RequestOutput]:
         added: dict[int, Collector] = {}
         try:
-            for ids in prompts:
-                sequence, collector = self._add(ids, params)
+            for request in requests:
+                sequence, collector = self._add(request)
                 added[sequence] = collector
             while any(collector.finish_reason is None for collector in added.values()):
                 self._step()
@@ -139,12 +156,8 @@ class LLM:
             raise
         return [collector.output() for collector in added.values()]
 
-    def _add(self, ids: list[int], params: SamplingParams | None) -> tuple[int, Collector]:
-        if params is not None and not isinstance(params, SamplingParams):
-            raise UsageError(f"params is {params!r}; expected SamplingParams or None")
-        params = params if params is not None else SamplingParams()
-        collector = Collector(tuple(ids), self._tokenizer, params.stop)
-        request = Request(ids, params)
+    def _add(self, request: Request) -> tuple[int, Collector]:
+        collector = Collector(tuple(request.prompt), self._tokenizer, request.params.stop)
         return self._deliveries.submit(self._engine, request, collector), collector
 
     def _abort(self, sequence: int) -> None:
@@ -152,3 +165,9 @@ class LLM:
 
     def _step(self) -> None:
         self._deliveries.step(self._engine)
+
+
+def _params(params: SamplingParams | None) -> SamplingParams:
+    if params is not None and not isinstance(params, SamplingParams):
+        raise UsageError(f"params is {params!r}; expected SamplingParams or None")
+    return params if params is not None else SamplingParams()

@@ -21,6 +21,7 @@ def load(options: ModelOptions) -> LLM:
         quantization=quantization_of(options.quantization),
         speculation=speculation,
         max_model_len=options.max_model_len,
+        max_num_seqs=1,  # commands ask one thing at a time: the cache need not be larger
         num_threads=options.threads,
         chat_template=options.chat_template,
         progress=terminal_progress(),

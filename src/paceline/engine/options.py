@@ -6,6 +6,7 @@ from paceline.errors import UsageError
 from paceline.runtime.base import RuntimeInfo
 
 DEFAULT_MAX_NUM_SEQS = 16
+MAX_NUM_SEQS = 1024
 DEFAULT_PREFILL_CHUNK = 256  # rows; enough to use the machine fully, few enough to notice an interrupt soon
 DEFAULT_MIXED_PREFILL_CHUNK = 32  # two passes of the kernels' 16 rows: what a running stream waits for at most
 
@@ -34,6 +35,8 @@ class EngineOptions:
             lowest = 0 if name == "max_draft_tokens" else 1
             if name.endswith("_chunk") or value is not None:
                 check_integer(name, value, lowest)
+        if self.max_num_seqs is not None:
+            _check_at_most("max_num_seqs", self.max_num_seqs, MAX_NUM_SEQS, "the limit of this engine")
         if not isinstance(self.reuses_prefixes, bool):
             raise UsageError(f"reuses_prefixes is {self.reuses_prefixes!r}; expected True or False")
 
