@@ -12,8 +12,7 @@ _LOG = logging.getLogger(__name__)
 class Health:
     """`num_failures`: checks that found something wrong."""
 
-    def __init__(self, check: Callable[[], None]) -> None:
-        self._check = check
+    def __init__(self) -> None:
         self._finding: str | None = None
         self.num_failures = 0
 
@@ -29,10 +28,10 @@ class Health:
                 "wrong. Restart it, and please report this"
             )
 
-    def check_when_idle(self) -> None:
-        """Nothing runs: look whether everything is where it should be. A failure is logged, counted and kept."""
+    def examine(self, check: Callable[[], None]) -> None:
+        """Look whether everything is where it should be. A failure is logged, counted and kept."""
         try:
-            self._check()
+            check()
         except IntegrityError as error:
             self.fail(error)
 
