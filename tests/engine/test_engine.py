@@ -38,9 +38,7 @@ def engine_of(
 ) -> Engine:
     controller, proposers = FixedController("scripted", 3), [ScriptedProposer(right)]
     options = EngineOptions(prefill_chunk=prefill_chunk)
-    return Engine(
-        runtime or TableModel(TABLE, 3), controller, proposers, MatchRule(), options=options, records=records
-    )
+    return Engine(runtime or TableModel(TABLE, 3), controller, proposers, MatchRule(), options=options, records=records)
 
 
 def drain(engine: Engine) -> dict[int, list[int]]:

@@ -29,6 +29,11 @@ class CacheCoordinator:
         self._num_admitted: dict[int, int] = {}  # tokens known at admission: a draft may have seen all of them at once
 
     @property
+    def page_size(self) -> int:
+        """The target's."""
+        return self._target.page_size
+
+    @property
     def num_free_pages(self) -> int:
         return self._target.num_free_pages
 

@@ -24,8 +24,8 @@ class Health:
         """Raise UnsoundEngineError after a check that failed."""
         if self._finding is not None:
             raise UnsoundEngineError(
-                f"the engine's books do not agree ({self._finding}), so it takes no more requests: its answers could be "
-                "wrong. Restart it, and please report this"
+                f"the engine's books do not agree ({self._finding}), so it takes no more requests: its answers could "
+                "be wrong. Restart it, and please report this"
             )
 
     def examine(self, check: Callable[[], None]) -> None:
