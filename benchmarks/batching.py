@@ -153,7 +153,9 @@ def show(figures: dict[str, Any]) -> None:
     for n in CONCURRENCIES:
         speedup, ratio = statistics.median(figures["speedup"][n]), statistics.median(figures["against_ceiling"][n])
         host = statistics.median(figures["host_ms"][n])
-        print(f"{n:2} sequences   {speedup:5.2f} x one's tokens/s, {ratio:.2f} of n / v(n); Python {host:.2f} ms a step")
+        print(
+            f"{n:2} sequences   {speedup:5.2f} x one's tokens/s, {ratio:.2f} of n / v(n); Python {host:.2f} ms a step"
+        )
     ratio = statistics.median(cold / hit for cold, hit in figures["prefix_seconds"])
     print(f"prefix of {PREFIX}  first token {ratio:.0f} x sooner")
     if "growth" in figures:
