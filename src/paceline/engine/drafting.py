@@ -30,7 +30,7 @@ class ProposerGroup:
                 spec = proposer.cache_spec
                 cache = PagedCache(spec.store, spec.num_pages, spec.page_size)
                 proposer.attach(cache)
-                caches[name] = DraftCache(cache, min(spec.max_length, spec.num_pages * spec.page_size))
+                caches[name] = DraftCache(cache, spec.max_length)
         return caches
 
     def start(self, sequence: int, context: Sequence[int], namespace: str) -> None:
