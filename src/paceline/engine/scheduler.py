@@ -135,7 +135,12 @@ class Scheduler:
 
     def _take_pages(self, state: SequenceState) -> bool:
         num_free, num_tokens = self._cache.num_free_pages, len(state.tokens)
-        if self._running and self._refused is not None and self._refused[0] == state.id and num_free <= self._refused[1]:
+        if (
+            self._running
+            and self._refused is not None
+            and self._refused[0] == state.id
+            and num_free <= self._refused[1]
+        ):
             return False  # nothing has changed; to look through the published pages again would cost every step
         num_rows = min(1 + self._limits.max_draft_tokens, state.max_tokens - state.num_output)
         num_rows = min(num_rows, self._capacity - num_tokens)
