@@ -34,10 +34,16 @@ class Prescribed:
         self.draws = draws
         self.begin = begin
 
-    def sample(self, logits: NDArray[np.float32], position: int) -> int:  # noqa: ARG002
+    seed = 0
+
+    def sample(self, logits: NDArray[np.float32], position: int, drafted: Sequence[int] = ()) -> int:  # noqa: ARG002
+        assert list(drafted) == list(self.draws[: position - self.begin])
         return self.draws[position - self.begin]
 
-    def law(self, logits: NDArray[np.float32], position: int) -> Law:
+    def law(self, logits: NDArray[np.float32], position: int, drafted: Sequence[int] = ()) -> Law:
+        raise NotImplementedError
+
+    def extend(self, tokens: Sequence[int]) -> None:
         raise NotImplementedError
 
 

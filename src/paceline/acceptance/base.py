@@ -27,14 +27,29 @@ class NonFiniteLogitsError(ArithmeticError):
 
 
 class Sampler(Protocol):
-    """Draws the target's token for one row."""
+    """Draws the target's token for one row, and knows what was emitted before it.
 
-    def sample(self, logits: NDArray[np.float32], position: int) -> int:
-        """The token at absolute `position`, from `[vocabulary]` logits. Raises NonFiniteLogitsError."""
+    `position` is the absolute position of the token to be drawn, `drafted` are the tokens of the row's path that are
+    not committed yet: the draft tokens between the newest committed token and the row. A processor that depends on what
+    was emitted sees the committed tokens and then these, so every row of a chain or a tree is drawn from as plain
+    decoding would draw from it.
+    """
+
+    @property
+    def seed(self) -> int:
+        """The sample seed that keys all noise of this sequence (see `paceline.acceptance.noise`)."""
         ...
 
-    def law(self, logits: NDArray[np.float32], position: int) -> Law:
-        """The processed distribution p that `sample` draws from at `position`. Raises NonFiniteLogitsError."""
+    def sample(self, logits: NDArray[np.float32], position: int, drafted: Sequence[int] = ()) -> int:
+        """The token at `position`, from `[vocabulary]` logits. Raises NonFiniteLogitsError."""
+        ...
+
+    def law(self, logits: NDArray[np.float32], position: int, drafted: Sequence[int] = ()) -> Law:
+        """The processed distribution p that `sample` draws from. Raises NonFiniteLogitsError."""
+        ...
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Committed tokens: they count from here on. Never called with one that was rejected or trimmed."""
         ...
 
 

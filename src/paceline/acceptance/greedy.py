@@ -1,6 +1,6 @@
 """The sampler at temperature 0: the most likely token, with no noise."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,15 @@ class GreedySampler:
         if len(self._early_banned if num_early_positions > 0 else self._banned) == vocab_size:
             raise ValueError(f"all {vocab_size} token ids are banned")
 
-    def sample(self, logits: NDArray[np.float32], position: int) -> int:
+    @property
+    def seed(self) -> int:
+        """Of no noise: at temperature 0 there is none."""
+        return 0
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        """Nothing here depends on what was emitted."""
+
+    def sample(self, logits: NDArray[np.float32], position: int, drafted: Sequence[int] = ()) -> int:  # noqa: ARG002
         token = search_row(logits, self._vocab_size)
         if token < 0:
             raise NonFiniteLogitsError(f"the logits that decide position {position} are not finite")
@@ -42,7 +50,7 @@ class GreedySampler:
             token = int(row.argmax())
         return token
 
-    def law(self, logits: NDArray[np.float32], position: int) -> Law:
+    def law(self, logits: NDArray[np.float32], position: int, drafted: Sequence[int] = ()) -> Law:
         p = np.zeros(self._vocab_size)
-        p[self.sample(logits, position)] = 1.0
+        p[self.sample(logits, position, drafted)] = 1.0
         return p

@@ -48,7 +48,7 @@ class MatchRule(AcceptanceRule):
         while row is not None:
             position = verification.position + len(tokens)
             try:
-                token = verification.sampler.sample(verification.logits[row], position)
+                token = verification.sampler.sample(verification.logits[row], position, tokens)
             except NonFiniteLogitsError:
                 return Outcome(verification.sequence, tuple(path), tuple(tokens), is_error=True)
             tokens.append(token)

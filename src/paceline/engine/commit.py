@@ -87,6 +87,7 @@ def apply(commit: Commit, cache: CacheCoordinator, proposers: ProposerGroup) -> 
         cache.release(state.id)
         proposers.finish(state.id)
     elif tokens:
+        state.sampler.extend(tokens)
         if state.stops is not None:
             state.stops.extend(tokens)
         _follow(state, tokens, proposers)
