@@ -103,9 +103,9 @@ class CacheShadow:
         known, pages, size = self.tokens[sequence], self.cache.pages(sequence), self.cache.page_size
         length = len(known)
         written = set(pages[length // size : -(-(length + len(junk)) // size)])
+        self._thaw(sequence)
         for publisher, frozen in self._frozen.items():
-            held = frozen.intersection(self.cache.pages(publisher))
-            ensure(not written & held, f"sequence {sequence} may write to what {publisher} has published")
+            ensure(not written & frozen, f"sequence {sequence} may write to what {publisher} has published")
         for row, value in enumerate(junk):
             self.store.write(pages, length + row, -value)
         for i, row in enumerate(path):
@@ -116,6 +116,7 @@ class CacheShadow:
         self.cache.truncate(sequence, length)
         del self.expected[sequence][length:]
         del self.tokens[sequence][length:]
+        self._thaw(sequence)
         ensure(
             len(self.cache.pages(sequence)) == -(-length // self.cache.page_size),
             "truncate gives back the pages that no longer hold anything",
@@ -157,6 +158,11 @@ class CacheShadow:
             ensure(found == values, f"sequence {sequence} holds {found}; expected {values}")
             used.update(pages)
         ensure(len(used) + self.cache.num_free_pages == self.num_pages, "pages were lost")
+
+    def _thaw(self, sequence: int) -> None:
+        """What a sequence has published and let go of may have become another's."""
+        if sequence in self._frozen:
+            self._frozen[sequence].intersection_update(self.cache.pages(sequence))
 
     def _forget(self, sequence: int) -> None:
         for table in (self.expected, self.tokens, self.namespaces, self._frozen):
