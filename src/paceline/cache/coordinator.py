@@ -55,18 +55,29 @@ class CacheCoordinator:
         """Writable slots behind the committed length, in pages that the sequence has already."""
         return self._target.num_spare_slots(sequence)
 
-    def admit(self, sequence: int, tokens: Sequence[int], namespace: str, num_rows: int, num_left: int) -> int:
+    def admit(
+        self,
+        sequence: int,
+        tokens: Sequence[int],
+        namespace: str,
+        num_rows: int,
+        num_left: int,
+        *,
+        is_reusing: bool = True,
+    ) -> int:
         """Begin `sequence`: share what can be reused, take pages for all of `tokens` and `num_rows` more.
 
         Returns how many positions are there already; all of `tokens` is possible. Raises OutOfPagesError and leaves
         nothing behind where the target would have fewer than `num_left` pages left, reusable ones included, or where a
-        proposer's cache has too few for as much of the sequence as the proposer's context holds.
+        proposer's cache has too few for as much of the sequence as the proposer's context holds. `is_reusing` False:
+        the target computes all of it, and offers it to others all the same.
         """
         if sequence in self._target.sequences:
             raise ValueError(f"sequence {sequence} exists already")
         try:
             self._num_admitted[sequence] = len(tokens)
-            num_reused = self._begin(self._target, sequence, tokens, namespace, len(tokens) + num_rows, num_left)
+            reusable = tokens if is_reusing else ()
+            num_reused = self._begin(self._target, sequence, reusable, namespace, len(tokens) + num_rows, num_left)
             for draft in self._drafts.values():
                 num_slots = min(len(tokens) + num_rows, draft.max_length)
                 self._begin(draft.cache, sequence, tokens[: draft.max_length], namespace, num_slots, 0)
@@ -150,6 +161,27 @@ class CacheCoordinator:
             self._target.fork(parent, child)
             for draft in self._drafts.values():
                 draft.cache.fork(parent, child)
+        except OutOfPagesError:
+            self.release(child)
+            raise
+
+    def fork_prefix(self, parent: int, child: int, length: int, num_rows: int, num_left: int) -> None:
+        """Begin `child` with the first `length` positions of `parent`, and take pages for `num_rows` more.
+
+        Raises OutOfPagesError and leaves nothing behind, as `admit` does.
+        """
+        self.fork(parent, child)
+        try:
+            self._num_admitted[child] = length + 1
+            for cache, num_slots in [
+                (self._target, length + num_rows),
+                *((draft.cache, min(length + num_rows, draft.max_length)) for draft in self._drafts.values()),
+            ]:
+                cache.truncate(child, min(length, cache.length(child)))
+                cache.reserve(child, num_slots - cache.length(child))
+                cache.reserve(child, 0)
+            if self._target.num_free_pages < num_left:
+                raise OutOfPagesError(f"{num_left} pages are to be left; {self._target.num_free_pages} are free")
         except OutOfPagesError:
             self.release(child)
             raise

@@ -1,6 +1,9 @@
 """One step's work as rows: which tokens of which sequences ride in the forward, and how its results come back."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
+
+import numpy as np
+from numpy.typing import NDArray
 
 from paceline.acceptance.base import Verification
 from paceline.cache.coordinator import CacheCoordinator
@@ -21,6 +24,8 @@ class BatchEntry:
     The entry samples when its run ends with the newest token. Then draft tokens follow the run, and the row of the
     newest token and those of the draft want logits: rows `[num_run - 1, num_run + draft tokens)` of the segment.
 
+    `is_scoring`: all rows of the run want logits, for the prompt's log-probabilities.
+
     `is_rerun`: all of the tokens are cached already, by other sequences; the newest runs again for its logits alone.
     """
 
@@ -29,20 +34,27 @@ class BatchEntry:
     is_prefill: bool
     is_sampling: bool
     is_rerun: bool = False
+    is_scoring: bool = False
+
+    @property
+    def first_logits_row(self) -> int:
+        """The first row of the segment that wants logits; every later one does too."""
+        if self.is_scoring:
+            return 0
+        return self.num_run - 1 if self.is_sampling else self.num_run
 
     def segment(self, draft: Draft | None, pages: tuple[int, ...]) -> Segment:
         state, num_run = self.state, self.num_run
         length = state.length - self.is_rerun
         run = tuple(state.tokens[length : length + num_run])
         drafted, parents = (draft.tokens, draft.parents) if draft else ((), ())
-        first_sampled = num_run - 1 if self.is_sampling else num_run
         return Segment(
             sequence=state.id,
             length=length,
             pages=pages,
             tokens=run + drafted,
             parents=tuple([num_run + parent for parent in parents]) if parents else (),  # -1 is the last row of the run
-            logits_rows=tuple(range(first_sampled, num_run + len(drafted))),
+            logits_rows=tuple(range(self.first_logits_row, num_run + len(drafted))),
             is_write_suppressed=self.is_rerun,
         )
 
@@ -68,14 +80,14 @@ class Batch:
 
     def view(self) -> BatchView:
         """What the controller may know."""
-        num_sampling = sum([entry.is_sampling for entry in self.entries])
+        num_logits_rows = sum([entry.num_run - entry.first_logits_row for entry in self.entries])
         num_prefill_rows = self.num_prefill_rows
         num_rows = num_prefill_rows + self.num_decode_rows
         limits = self._limits
         return BatchView(
             sequences=self._sequence_views(),
             num_prefill_rows=num_prefill_rows,
-            max_draft_rows=min(limits.token_budget - num_rows, limits.max_logits_rows - num_sampling),
+            max_draft_rows=min(limits.token_budget - num_rows, limits.max_logits_rows - num_logits_rows),
         )
 
     def rows(self, drafts: Drafts) -> list[Segment]:
@@ -94,14 +106,28 @@ class Batch:
 
         A withdrawn sequence's results are void: its rows were computed for nothing.
         """
-        verifications, begin = list[Verification](), 0
-        for entry in self.entries:
-            if entry.is_sampling:
-                draft = drafts.get(entry.state.id)
-                if entry.state.id not in withdrawn:
-                    verifications.append(self._verification(entry, draft, scores, begin))
-                begin += 1 + (len(draft.tokens) if draft else 0)
+        verifications = []
+        for entry, begin, _ in self._logits_rows(drafts):
+            if entry.is_sampling and entry.state.id not in withdrawn:
+                newest = begin + entry.num_run - 1 - entry.first_logits_row
+                verifications.append(self._verification(entry, drafts.get(entry.state.id), scores, newest))
         return verifications
+
+    def prompt_rows(self, drafts: Drafts, scores: Scores) -> dict[int, NDArray[np.float32]]:
+        """The logits of the run of each entry that is scoring, by sequence; views into `scores`."""
+        return {
+            entry.state.id: scores.logits[begin : begin + entry.num_run, : self._vocab_size]
+            for entry, begin, _ in self._logits_rows(drafts)
+            if entry.is_scoring
+        }
+
+    def _logits_rows(self, drafts: Drafts) -> Iterator[tuple[BatchEntry, int, int]]:
+        """Each entry with the half-open range of its rows in the scores."""
+        end = 0
+        for entry in self.entries:
+            draft = drafts.get(entry.state.id)
+            begin, end = end, end + entry.num_run - entry.first_logits_row + (len(draft.tokens) if draft else 0)
+            yield entry, begin, end
 
     def _verification(self, entry: BatchEntry, draft: Draft | None, scores: Scores, begin: int) -> Verification:
         state = entry.state

@@ -6,10 +6,14 @@ the caller. Nothing behind a stop has ever been seen by anything but the accepta
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from paceline.acceptance.base import Outcome
 from paceline.cache.coordinator import CacheCoordinator
 from paceline.engine.batch import BatchEntry
 from paceline.engine.drafting import ProposerGroup
+from paceline.engine.logprobs import TokenLogprobs, chain_logprobs
 from paceline.engine.output import FinishReason
 from paceline.engine.request import SequenceState
 from paceline.engine.stops import StopMatch
@@ -34,12 +38,23 @@ class Commit:
     num_discarded: int = 0
     finish_reason: FinishReason | None = None
     stop: StopMatch | None = None
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    prompt_logprobs: tuple[TokenLogprobs, ...] = ()
 
 
-def decide(entry: BatchEntry, outcome: Outcome | None) -> Commit:
-    """Scan and trim; changes nothing. `outcome` is None for a prompt chunk that does not reach the prompt's end."""
+def decide(
+    entry: BatchEntry,
+    outcome: Outcome | None,
+    logits: NDArray[np.float32] | None = None,
+    prompt_rows: NDArray[np.float32] | None = None,
+) -> Commit:
+    """Scan and trim; changes nothing. `outcome` is None for a prompt chunk that does not reach the prompt's end.
+
+    `logits`: the rows that the outcome was decided from; `prompt_rows`: those of the run, where it is scored.
+    """
+    prompt_logprobs = _prompt_logprobs(entry, prompt_rows)
     if outcome is None:
-        return Commit(entry, range(entry.num_run))
+        return Commit(entry, range(entry.num_run), prompt_logprobs=prompt_logprobs)
     num, reason, stop = _end(entry.state, outcome)
     last = entry.num_run - 1  # the run's row with the newest token: row 0 of the outcome
     # The token that row i of the path decides is cached by row i + 1, so the newest emitted one never is.
@@ -54,6 +69,8 @@ def decide(entry: BatchEntry, outcome: Outcome | None) -> Commit:
         num_discarded=len(outcome.tokens) - num,
         finish_reason=reason,
         stop=stop,
+        logprobs=_logprobs(entry.state, rows, outcome.tokens[:num], logits),
+        prompt_logprobs=prompt_logprobs,
     )
 
 
@@ -76,12 +93,35 @@ def _end(state: SequenceState, outcome: Outcome) -> tuple[int, FinishReason | No
     return num_left, FinishReason.ERROR if outcome.is_error else None, None
 
 
+def _logprobs(
+    state: SequenceState, rows: Sequence[int], tokens: Sequence[int], logits: NDArray[np.float32] | None
+) -> tuple[TokenLogprobs, ...]:
+    num_top = state.request.params.logprobs
+    if num_top is None or logits is None:
+        return ()
+    return chain_logprobs(logits, rows, tokens, num_top)
+
+
+def _prompt_logprobs(entry: BatchEntry, rows: NDArray[np.float32] | None) -> tuple[TokenLogprobs, ...]:
+    """Of the tokens behind the rows of the run, as far as they are the prompt's and were not scored before."""
+    state = entry.state
+    num_top = state.request.params.prompt_logprobs
+    if num_top is None or rows is None:
+        return ()
+    first = max(state.length, state.num_prompt_logprobs)
+    end = min(state.length + entry.num_run, state.num_prompt - 1)
+    indices = range(first, end)  # position i has the row that decides token i + 1
+    return chain_logprobs(rows, [i - state.length for i in indices], [state.tokens[i + 1] for i in indices], num_top)
+
+
 def apply(commit: Commit, cache: CacheCoordinator, proposers: ProposerGroup) -> None:
     """Make the commit real: cache first, then tokens, then proposers."""
     state, tokens = commit.entry.state, commit.tokens
     cache.commit(state.id, commit.path, len(state.tokens), commit.accepted)
     state.length += len(commit.path)
     state.tokens.extend(tokens)
+    if commit.entry.is_scoring:
+        state.num_prompt_logprobs = max(state.num_prompt_logprobs, state.length)
     cache.publish(state.id, state.tokens)
     if commit.finish_reason is not None:
         cache.release(state.id)

@@ -173,10 +173,14 @@ class Engine:
         scores = self._runtime.forward(segments)
         clock.end_verify()
         withdrawn = self._turn.noted()  # what was computed for these is late: they have ended, or will start again
-        outcomes = [self._rule.accept(each) for each in batch.verifications(drafts, scores, withdrawn)]
+        verifications = batch.verifications(drafts, scores, withdrawn)
+        outcomes = {each.sequence: self._rule.accept(each) for each in verifications}
+        logits = {each.sequence: each.logits for each in verifications}
+        prompt_rows = batch.prompt_rows(drafts, scores)
         entries = [entry for entry in batch.entries if entry.state.id not in withdrawn]
         try:
-            commits = self._commit(entries, outcomes)
+            commits = [decide(entry, *(rows.get(entry.state.id) for rows in (outcomes, logits, prompt_rows))) for entry in entries]
+            self._apply(commits)
             record = build_record(self._num_steps, batch, plan, drafts, commits, clock)
             self._observe(record)
             return outputs_of(commits, record)

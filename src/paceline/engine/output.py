@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from paceline.engine.logprobs import TokenLogprobs
 from paceline.engine.stops import StopMatch
 from paceline.telemetry.base import SequenceStep
 from paceline.value import value
@@ -31,7 +32,8 @@ class StepOutput:
 
     `is_draft[i]` tells whether `tokens[i]` is an accepted draft token; the others are the target's own. `stop`: the
     stop string that the last of the tokens completed. `step`: the sequence's part in the step's record. `num_reused`:
-    prompt tokens that were in the cache already. Nothing but the reason is known of a sequence that was withdrawn.
+    prompt tokens that were in the cache already. `logprobs`: one for each token, where the request wants them;
+    `prompt_logprobs`: of the prompt tokens that this step scored, in order, from the second one on. Nothing but the reason is known of a sequence that was withdrawn.
     """
 
     sequence: int
@@ -42,3 +44,5 @@ class StepOutput:
     step: SequenceStep | None = None
     times: OutputTimes | None = None
     num_reused: int = 0
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    prompt_logprobs: tuple[TokenLogprobs, ...] = ()

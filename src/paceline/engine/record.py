@@ -77,7 +77,7 @@ def outputs_of(commits: Sequence[Commit], record: StepRecord) -> list[StepOutput
     return [
         _output(commit, step, now)
         for commit, step in zip(commits, record.sequences, strict=True)
-        if commit.tokens or commit.finish_reason
+        if commit.tokens or commit.finish_reason or commit.prompt_logprobs
     ]
 
 
@@ -93,4 +93,6 @@ def _output(commit: Commit, step: SequenceStep, now: float) -> StepOutput:
         step=step,
         times=OutputTimes(state.arrived, state.started if state.started is not None else now, now),
         num_reused=state.num_reused,
+        logprobs=commit.logprobs,
+        prompt_logprobs=commit.prompt_logprobs,
     )

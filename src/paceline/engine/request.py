@@ -17,7 +17,8 @@ class Request:
     """`sample_seed`: keys the noise of sampling; at temperature 0 there is none, and every seed gives the same tokens.
     `namespace`: the tenant; nothing that is remembered passes from one to another. `task_class`: a label for the
     controller. `num_speculative_tokens`: draft tokens for each step instead of the controller's own choice; 0 is none.
-    `priority`: higher ones first; among equals, first come, first served.
+    `priority`: higher ones first; among equals, first come, first served. `fork_of`: a sequence with the same prompt,
+    another choice of one request (n > 1); this one begins with the positions that it has computed.
 
     Not yet acted on: `prediction`, token ids that the answer may repeat; `deadline`, seconds from arrival by which it
     is wanted.
@@ -32,6 +33,7 @@ class Request:
     num_speculative_tokens: int | None = None
     deadline: float | None = None
     priority: int = 0
+    fork_of: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +47,8 @@ class SequenceState:
     `max_tokens` is what the request's limit and the capacity allow, the smaller. `is_running`: it holds pages;
     `is_decoding`: and all but its newest token are cached. A preemption takes both away and sets `length` to 0.
     `is_followed`: the proposers know it. `is_held`: its consumer is behind, so it takes no part in steps.
-    `num_reused`: prompt positions that were in the cache when it was first admitted. `arrived` and `started`: seconds
+    `num_reused`: prompt positions that were in the cache when it was first admitted. `num_prompt_logprobs`: prompt
+    tokens whose log-probabilities have been told, where they are wanted; a preemption computes none twice. `arrived` and `started`: seconds
     of `perf_counter`, when it was queued and when it was first admitted.
     """
 
@@ -61,6 +64,7 @@ class SequenceState:
     started: float | None = None
     length: int = 0
     num_reused: int = 0
+    num_prompt_logprobs: int = 0
     is_running: bool = False
     is_decoding: bool = False
     is_followed: bool = False
@@ -69,6 +73,11 @@ class SequenceState:
     @property
     def num_output(self) -> int:
         return len(self.tokens) - self.num_prompt
+
+    @property
+    def wants_prompt_logprobs(self) -> bool:
+        """Whether rows of its prompt want logits: they can then come from no other sequence."""
+        return self.request.params.prompt_logprobs is not None and self.num_prompt_logprobs < self.num_prompt
 
     @property
     def rank(self) -> tuple[int, int]:

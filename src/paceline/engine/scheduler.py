@@ -116,8 +116,18 @@ class Scheduler:
 
     def _admit(self) -> None:
         for state in list(self._waiting):
-            if not state.is_held and not self._find_place(state):
+            if not (state.is_held or self._awaits_prompt(state) or self._find_place(state)):
                 return  # nobody overtakes the first in line, or it could wait for ever
+
+    def _awaits_prompt(self, state: SequenceState) -> bool:
+        """Whether another choice of the same request is about to compute what this one begins with."""
+        other = self._other_choice(state)
+        return other is not None and not (other.is_decoding or other.is_held or other.num_output)
+
+    def _other_choice(self, state: SequenceState) -> SequenceState | None:
+        if state.request.fork_of is None or state.num_output:
+            return None
+        return self._states.get(state.request.fork_of)
 
     def _find_place(self, state: SequenceState) -> bool:
         """Admit `state`, at the cost of sequences with a lower priority and of held ones if it must be."""
@@ -146,7 +156,7 @@ class Scheduler:
         num_rows = min(num_rows, self._capacity - num_tokens)
         try:  # every running sequence may need a page soon: to take it would only preempt this one again
             num_left = len(self._running)
-            length = self._cache.admit(state.id, state.tokens, state.request.namespace, num_rows, num_left)
+            length = self._begin(state, num_rows, num_left)
         except OutOfPagesError:
             self._refused = (state.id, num_free)
             return False
@@ -157,18 +167,40 @@ class Scheduler:
         insort(self._running, state, key=_rank)
         return True
 
+    def _begin(self, state: SequenceState, num_rows: int, num_left: int) -> int:
+        """Pages for `state` and `num_rows` more; how many of its positions are there already."""
+        other = self._other_choice(state)
+        if other is not None and other.is_decoding:
+            self._cache.fork_prefix(other.id, state.id, state.num_prompt, num_rows, num_left)
+            return state.num_prompt
+        is_reusing = not state.wants_prompt_logprobs
+        namespace = state.request.namespace
+        return self._cache.admit(state.id, state.tokens, namespace, num_rows, num_left, is_reusing=is_reusing)
+
     def _prefill(self, states: Sequence[SequenceState], num_decoding: int) -> list[BatchEntry]:
         limits = self._limits
         chunk = limits.mixed_prefill_chunk if num_decoding else limits.prefill_chunk
         num_left = min(chunk, limits.token_budget - num_decoding)
+        num_logits_left = limits.max_logits_rows - num_decoding - len(states)  # all others may want a row each
         entries = []
         for state in states:
             num_missing = len(state.tokens) - state.length
             num_run = min(max(1, num_missing), num_left)
+            if state.wants_prompt_logprobs:
+                num_run = min(num_run, num_logits_left + 1)
+                num_logits_left -= num_run - 1
             if num_run == 0:
                 break
-            is_last = num_run >= num_missing
-            entries.append(BatchEntry(state, num_run, is_prefill=True, is_sampling=is_last, is_rerun=num_missing == 0))
+            entries.append(
+                BatchEntry(
+                    state,
+                    num_run,
+                    is_prefill=True,
+                    is_sampling=num_run >= num_missing,
+                    is_rerun=num_missing == 0,
+                    is_scoring=state.wants_prompt_logprobs,
+                )
+            )
             num_left -= num_run
         return entries
 
