@@ -1,4 +1,4 @@
-"""The parts of an engine under random walks: they do their work, look closer than the shipped ones, and can be struck."""
+"""The parts of an engine under random walks: they look closer than the shipped ones, and they can be struck."""
 
 from collections.abc import Callable, Sequence
 from random import Random

@@ -262,7 +262,7 @@ class World:
         self._moment("record")
 
     def _after_interrupt(self, moment: str) -> None:
-        """Behind the commit nobody can tell what was missed, so the sequences of the step are ended; before it, none."""
+        """Behind the commit nobody can tell what was missed, so the step's sequences are ended; before it, none."""
         ended = set(self.unfinished) - set(self.engine.sequences)
         in_step = {step.sequence for step in self.records[-1].sequences} if moment == "record" else set[int]()
         assert ended <= in_step

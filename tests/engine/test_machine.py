@@ -1,6 +1,6 @@
-"""Random requests, steps, withdrawals, preemptions and interrupts: whatever happens, everybody gets the right answer.
+"""Random requests, steps, withdrawals, preemptions and interrupts: everybody gets the right answer.
 
-`engine_world` holds the moves and what is checked after each of them. The checks are checked too: with a defect planted,
+`engine_world` holds the moves and what is checked after each. The checks are checked too: with a defect planted,
 the same walks must notice it.
 """
 
