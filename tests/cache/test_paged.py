@@ -128,15 +128,15 @@ def test_unusable_sizes_are_refused() -> None:
 
 
 def leak_a_page(cache: PagedCache) -> None:
-    cache._free.pop()
+    cache._pool._free.pop()
 
 
 def free_a_page_twice(cache: PagedCache) -> None:
-    cache._free.append(cache._free[0])
+    cache._pool._free.append(cache._pool._free[0])
 
 
 def count_wrongly(cache: PagedCache) -> None:
-    cache._counts[cache.pages(0)[0]] += 1
+    cache._pool.counts[cache.pages(0)[0]] += 1
 
 
 def overrun(cache: PagedCache) -> None:
@@ -146,7 +146,7 @@ def overrun(cache: PagedCache) -> None:
 def hold_a_page_twice(cache: PagedCache) -> None:
     page = cache.pages(0)[0]
     cache._entries[0].pages += (page,)
-    cache._counts[page] += 1
+    cache._pool.counts[page] += 1
 
 
 def write_to_a_shared_page(cache: PagedCache) -> None:
@@ -189,7 +189,7 @@ def test_repair_frees_what_nobody_holds() -> None:
     cache.reserve(1, 6)
     cache.commit(1, range(6))
     cache.reserve(2, 5)
-    cache._free.pop()  # as if an interrupt had struck between taking a page and owning it
+    cache._pool._free.pop()  # as if an interrupt had struck between taking a page and owning it
     with pytest.raises(IntegrityError):
         cache.check_integrity()
     cache.repair([1])

@@ -38,9 +38,7 @@ def engine_of(
 ) -> Engine:
     controller, proposers = FixedController("scripted", 3), [ScriptedProposer(right)]
     options = EngineOptions(prefill_chunk=prefill_chunk)
-    return Engine(
-        runtime or TableModel(TABLE, 3), controller, proposers, MatchRule(), options=options, records=records
-    )
+    return Engine(runtime or TableModel(TABLE, 3), controller, proposers, MatchRule(), options=options, records=records)
 
 
 def drain(engine: Engine) -> dict[int, list[int]]:
@@ -67,17 +65,22 @@ def test_first_come_first_served() -> None:
 @pytest.mark.parametrize("num_steps", range(5))
 def test_abort_at_any_time_frees_everything(num_steps: int) -> None:
     engine = engine_of(prefill_chunk=2)
-    running = engine.add_request(Request((0, 1, 2, 0, 1), SamplingParams(20)))
-    waiting = engine.add_request(Request((2, 2), SamplingParams(5)))
-    third = engine.add_request(Request((2, 1), SamplingParams(5)))
+    first = engine.add_request(Request((0, 1, 2, 0, 1), SamplingParams(20)))
+    second = engine.add_request(Request((2, 2), SamplingParams(20)))
+    third = engine.add_request(Request((2, 1), SamplingParams(20)))
+    tokens: dict[int, list[int]] = {first: [], second: [], third: []}
     for _ in range(num_steps):
-        engine.step()
-    assert engine.abort(running) == StepOutput(running, finish_reason=FinishReason.ABORT)
-    assert engine.abort(waiting) == StepOutput(waiting, finish_reason=FinishReason.ABORT)
-    assert engine.num_free_pages == 16
-    assert engine.abort(running) is None
+        for output in engine.step():
+            tokens[output.sequence] += output.tokens
+    assert engine.abort(first) == StepOutput(first, finish_reason=FinishReason.ABORT)
+    assert engine.abort(second) == StepOutput(second, finish_reason=FinishReason.ABORT)
+    engine.check_integrity()
+    assert engine.sequences == [third]
+    assert engine.abort(first) is None
     assert engine.abort(99) is None
-    assert drain(engine) == {third: decode_plainly(TABLE, (2, 1), 5)}
+    rest = drain(engine)
+    assert tokens[third] + rest[third] == decode_plainly(TABLE, (2, 1), 20)
+    assert engine.num_free_pages == 16
     assert engine.stats().finish_counts == {FinishReason.ABORT: 2, FinishReason.LENGTH: 1}
 
 

@@ -30,8 +30,8 @@ class LLM:
     the same time; more wait. `cache_tokens`: tokens that the cache holds for all of them together, enough for one whole
     request at least; by default for `max_num_seqs` whole ones, up to 16,384 tokens where one needs less. What ended
     requests have left there is reused by those that begin in the same way, unless `prefix_caching` is False.
-    `num_threads`: what the process may use by default. `chat_template`: the name of one of the model's templates, else a file to take instead of them. `progress` is told
-    about fetching, packing and long prompts.
+    `num_threads`: what the process may use by default. `chat_template`: the name of one of the model's templates, else
+    a file to take instead of them. `progress` is told about fetching, packing and long prompts.
     """
 
     def __init__(

@@ -90,13 +90,13 @@ def _native_options(options: ModelOptions, context_length: int, vocab_size: int)
 def _num_pages(options: ModelOptions, context_length: int) -> int | None:
     """None for what one sequence needs."""
     length = options.max_model_len if options.max_model_len is not None else context_length
-    if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+    if type(length) is not int or not 1 <= length <= context_length:
         return None  # the runtime refuses it by name
     num_tokens = options.cache_tokens
     if num_tokens is None:
         one = length + SPARE_SLOTS
         return -(-max(one, min(options.max_num_seqs * one, MAX_DEFAULT_CACHE_TOKENS)) // PAGE_SIZE)
-    if not isinstance(num_tokens, int) or isinstance(num_tokens, bool) or num_tokens < length:
+    if type(num_tokens) is not int or num_tokens < length:
         raise UsageError(
             f"cache_tokens is {num_tokens!r}; expected an integer of at least {length}, so that one request of "
             "max_model_len fits"

@@ -21,6 +21,7 @@ rejected row cannot be reused.
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from typing import Protocol
 
 
 class OutOfPagesError(Exception):
@@ -29,6 +30,14 @@ class OutOfPagesError(Exception):
 
 class IntegrityError(Exception):
     """`check_integrity` found a page owned twice, lost, or counted wrongly: a defect, never the user's doing."""
+
+
+class PageStore(Protocol):
+    """Whoever holds the keys and values; every runtime does (see `paceline.runtime.base.Runtime`)."""
+
+    def copy_slots(self, pages: Sequence[int], moves: Sequence[tuple[int, int]]) -> None: ...
+
+    def copy_page(self, source: int, destination: int) -> None: ...
 
 
 class SequenceCache(ABC):
@@ -43,6 +52,11 @@ class SequenceCache(ABC):
     def num_free_pages(self) -> int:
         """Pages that a sequence could get: those without content, and published ones that no sequence holds."""
 
+    @property
+    @abstractmethod
+    def sequences(self) -> Collection[int]:
+        """The sequences that are known; valid until the next verb."""
+
     @abstractmethod
     def length(self, sequence: int) -> int:
         """Committed positions of `sequence`; 0 for one that is not known."""
@@ -56,8 +70,12 @@ class SequenceCache(ABC):
         """Rows of the last `reserve` that no commit has answered; 0 for a sequence that is not known."""
 
     @abstractmethod
+    def num_spare_slots(self, sequence: int) -> int:
+        """Rows that `reserve` could make writable without a page more; 0 for a sequence that is not known."""
+
+    @abstractmethod
     def adopt(self, sequence: int, tokens: Sequence[int], namespace: str) -> int:
-        """Begin `sequence` with the longest published prefix of `tokens` in `namespace`; returns its length, 0 for none.
+        """Begin `sequence` with the longest published prefix of `tokens` in `namespace`; returns its length.
 
         Full pages are shared. Of a published page that agrees only at its beginning, that beginning is copied, where a
         page is free. Raises ValueError if the sequence exists.
@@ -107,8 +125,11 @@ class SequenceCache(ABC):
 
     @abstractmethod
     def repair(self, sequences: Collection[int]) -> None:
-        """After a verb was interrupted: keep what `sequences` hold, and make every page whole again."""
+        """After a verb was interrupted: keep what `sequences` hold, and make every page whole again.
+
+        Open reservations are closed; what was published and is whole stays published.
+        """
 
     @abstractmethod
     def check_integrity(self) -> None:
-        """Raise IntegrityError unless every page is free or owned exactly as often as its count says."""
+        """Raise IntegrityError unless every page is free, reusable or owned exactly as often as its count says."""

@@ -84,7 +84,9 @@ class Admission:
         if not min_tokens or not stop_ids:
             return self._sampler
         try:
-            return GreedySampler(self._vocab_size, self._banned_ids, early_banned=stop_ids, num_early_positions=first_free)
+            return GreedySampler(
+                self._vocab_size, self._banned_ids, early_banned=stop_ids, num_early_positions=first_free
+            )
         except ValueError:
             raise UsageError(f"min_tokens is {min_tokens}, and every token that could come ends the answer") from None
 

@@ -71,7 +71,7 @@ class Engine:
         self._num_steps = 0
         self._roster = Roster(self._scheduler, self._proposers, self._cache)
         self._turn = Turn(self._roster.repair)
-        self._health = Health(self.check_integrity)
+        self._health = Health()
 
     @property
     def max_length(self) -> int:
@@ -192,7 +192,7 @@ class Engine:
             self._health.fail(error)
             raise
         if not self.has_unfinished:
-            self._health.check_when_idle()
+            self._health.examine(self.check_integrity)
         return batch
 
     def _commit(self, entries: Sequence[BatchEntry], outcomes: Sequence[Outcome]) -> list[Commit]:
@@ -211,4 +211,4 @@ class Engine:
         if self._records is not None:
             self._records(record)
         if not self.has_unfinished:
-            self._health.check_when_idle()
+            self._health.examine(self.check_integrity)

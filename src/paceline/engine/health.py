@@ -12,8 +12,7 @@ _LOG = logging.getLogger(__name__)
 class Health:
     """`num_failures`: checks that found something wrong."""
 
-    def __init__(self, check: Callable[[], None]) -> None:
-        self._check = check
+    def __init__(self) -> None:
         self._finding: str | None = None
         self.num_failures = 0
 
@@ -25,14 +24,14 @@ class Health:
         """Raise UnsoundEngineError after a check that failed."""
         if self._finding is not None:
             raise UnsoundEngineError(
-                f"the engine's books do not agree ({self._finding}), so it takes no more requests: its answers could be "
-                "wrong. Restart it, and please report this"
+                f"the engine's books do not agree ({self._finding}), so it takes no more requests: its answers could "
+                "be wrong. Restart it, and please report this"
             )
 
-    def check_when_idle(self) -> None:
-        """Nothing runs: look whether everything is where it should be. A failure is logged, counted and kept."""
+    def examine(self, check: Callable[[], None]) -> None:
+        """Look whether everything is where it should be. A failure is logged, counted and kept."""
         try:
-            self._check()
+            check()
         except IntegrityError as error:
             self.fail(error)
 

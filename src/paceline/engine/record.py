@@ -70,6 +70,7 @@ def _sequence_step(commit: Commit, plan: dict[int, PlanEntry], drafts: Drafts) -
         prefilled=commit.entry.num_run if commit.entry.is_prefill else 0,
     )
 
+
 def outputs_of(commits: Sequence[Commit], record: StepRecord) -> list[StepOutput]:
     """One for each commit that has something to tell; `record` holds the same sequences in the same order."""
     now = perf_counter()

@@ -29,18 +29,24 @@ class Roster:
             self._cache.release(sequence)
 
     def repair(self) -> None:
-        """After an exception: what only half came or went is gone for good."""
+        """After an exception: what only half came or went is gone for good.
+
+        A running sequence whose pages were on their way starts again, which changes none of its tokens.
+        """
         self._scheduler.repair()
         self._cache.repair([state.id for state in self._scheduler.running])
+        for state in list(self._scheduler.running):
+            if state.length != self._cache.length(state.id):
+                self._scheduler.preempt(state.id)
 
     def check_integrity(self, num_pages: int) -> None:
         """Raise IntegrityError unless pages, lengths and tokens agree; `num_pages` are free when nobody runs."""
         self._cache.check_integrity()
         for state in self._scheduler.running:
             self._check_running(state)
-        for state in self._scheduler.waiting:
-            if state.length or self._cache.pages(state.id):
-                raise IntegrityError(f"sequence {state.id} waits and holds {len(self._cache.pages(state.id))} pages")
+        running = {state.id for state in self._scheduler.running}
+        if running != set(self._cache.sequences):
+            raise IntegrityError(f"sequences {sorted(running)} run; {sorted(self._cache.sequences)} hold pages")
         if not self._scheduler.running and self._cache.num_free_pages != num_pages:
             raise IntegrityError(f"no sequence runs and only {self._cache.num_free_pages} pages are free")
 

@@ -127,7 +127,9 @@ class Scheduler:
             elif self._running:
                 return False
             else:
-                raise IntegrityError(f"no sequence runs and there are no pages for sequence {state.id}: pages were lost")
+                raise IntegrityError(
+                    f"no sequence runs and there are no pages for sequence {state.id}: pages were lost"
+                )
         return True
 
     def _take_pages(self, state: SequenceState) -> bool:

@@ -1,6 +1,15 @@
 """Proposers: cheap guesses at the next tokens. `base` holds the contract; a user chooses one by its name here."""
 
-from paceline.proposers.base import Ask, Capabilities, Draft, DraftDistribution, Evidence, Proposer
+from paceline.proposers.base import (
+    Ask,
+    CacheSpec,
+    CachingProposer,
+    Capabilities,
+    Draft,
+    DraftDistribution,
+    Evidence,
+    Proposer,
+)
 from paceline.proposers.ngram import NgramProposer
 from paceline.registry import Registry
 
@@ -15,6 +24,8 @@ def create_proposer(name: str, **options: object) -> Proposer:
 __all__ = [
     "PROPOSERS",
     "Ask",
+    "CacheSpec",
+    "CachingProposer",
     "Capabilities",
     "Draft",
     "DraftDistribution",

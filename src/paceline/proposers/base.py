@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.cache.base import PageStore, SequenceCache
 from paceline.value import value
 
 
@@ -114,3 +115,52 @@ class Proposer(ABC):
     @abstractmethod
     def reset(self) -> None:
         """Forget everything, across sequences and namespaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSpec:
+    """What a proposer's cache is made of: `num_pages` pages of `page_size` slots, their keys and values in `store`.
+
+    `max_length` is the number of positions that the proposer's model can hold of one sequence; the pages suffice for
+    one such sequence.
+    """
+
+    store: PageStore
+    num_pages: int
+    page_size: int
+    max_length: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_length <= self.num_pages * self.page_size:
+            raise ValueError(
+                f"a context of {self.max_length} positions in {self.num_pages} pages of {self.page_size}; "
+                "expected at least 1 and no more than the pages hold"
+            )
+
+
+class CachingProposer(Proposer):
+    """A proposer with `capabilities.has_cache`: a model of its own, whose pages the engine manages beside the target's.
+
+    The engine makes the cache that `cache_spec` describes and hands it over with `attach`, before anything else. It
+    begins, forks and releases sequences there, and commits draft rows; the proposer never does. A sequence may begin
+    with positions that are there already: `cache.length(sequence)` says how far this model has seen it.
+
+    Within `propose`, for every sequence that gets a draft, the proposer
+
+    1. catches up from `cache.length(sequence)` towards the newest token. What its runtime cannot do in one forward it
+       runs in chunks, and commits each: these are committed tokens.
+    2. leaves one open reservation: the run that ends with the newest token, then rows of its draft tokens in their
+       order. Rows at the end may be missing; the last token of a draft never needs one.
+
+    At the step's commit the rows of the run and of the accepted tokens become real, so `cache.length(sequence)` is at
+    most the number of known tokens less one whenever `propose` is called. A draft that would need positions past
+    `max_length` is shorter or empty, and so is one for which `reserve` raises OutOfPagesError.
+    """
+
+    @property
+    @abstractmethod
+    def cache_spec(self) -> CacheSpec: ...
+
+    @abstractmethod
+    def attach(self, cache: SequenceCache) -> None:
+        """Use `cache` from now on. Raises ValueError if it does not fit `cache_spec`."""

@@ -4,6 +4,7 @@ from paceline.testing.contracts import RuntimeSizes, check_cache, check_equal_ru
 from paceline.testing.scripted_controller import ScriptedController
 from paceline.testing.scripted_proposer import ScriptedDraft, ScriptedProposer
 from paceline.testing.table_model import CorruptCacheError, TableModel
+from paceline.testing.table_proposer import TableProposer
 from paceline.testing.tables import LogitsTable, decode_plainly, explicit_table, seeded_table
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "ScriptedDraft",
     "ScriptedProposer",
     "TableModel",
+    "TableProposer",
     "check_cache",
     "check_equal_runtimes",
     "check_proposer",

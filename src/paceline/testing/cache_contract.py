@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
-from paceline.cache.base import OutOfPagesError, SequenceCache
-from paceline.cache.paged import PageStore
+from paceline.cache.base import OutOfPagesError, PageStore, SequenceCache
 from paceline.testing.ensure import ensure, ensure_raises
 
 CacheFactory = Callable[[PageStore, int, int], SequenceCache]  # store, pages, page size
