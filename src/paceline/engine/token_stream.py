@@ -169,7 +169,9 @@ def dead_error(cause: BaseException | None) -> EngineDeadError:
     if cause is None:
         return EngineDeadError("the engine was closed and answers nothing more; make another")
     reason = " ".join(f"{type(cause).__name__}: {cause}".split())
-    error = EngineDeadError(f"the engine died of {reason}; make another, and please report this if it is no fault of yours")
+    error = EngineDeadError(
+        f"the engine died of {reason}; make another, and please report this if it is no fault of yours"
+    )
     error.__cause__ = cause
     return error
 
