@@ -27,8 +27,8 @@ class AsyncEngine:
     and a consumer that stops reading keeps nobody out. `add_request` waits while there are so many, first come, first
     served; priorities count among those that the engine has.
 
-    `max_buffered_tokens`: a stream of which more are unread is left out of steps until half of them are read. What the
-    step at hand yields for it still comes. Others run on, and the tokens are the same.
+    `max_buffered_tokens`: a stream of which more are unread is left out of steps until half of them are read. What is
+    on its way by then still comes. Others run on, and the tokens are the same.
 
     Whatever raises in the thread, but for a request that is refused, is the engine's death. Every stream and every
     `add_request` then raises EngineDeadError, whose `__cause__` it is.
