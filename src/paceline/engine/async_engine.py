@@ -76,7 +76,7 @@ class AsyncEngine:
     @property
     def is_alive(self) -> bool:
         """Whether requests can be answered."""
-        return self._thread.is_alive()
+        return self._thread.is_alive() and not self._requests.has_ended.is_set()
 
     def stats(self) -> EngineStats:
         """A snapshot, for any thread."""
