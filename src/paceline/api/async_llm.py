@@ -6,11 +6,19 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from paceline.api.async_stream import AsyncStream
 from paceline.api.collector import Collector
-from paceline.api.inputs import ChatOptions, Conversation, Prompt, as_conversations, as_prompts
+from paceline.api.inputs import (
+    ChatOptions,
+    Conversation,
+    Prompt,
+    as_conversations,
+    as_prompts,
+    as_token_ids,
+    is_conversation,
+)
 from paceline.api.loading import ModelOptions, load
 from paceline.api.outputs import RequestOutput
 from paceline.api.speculation import Speculation
@@ -170,7 +178,8 @@ class AsyncLLM:
         """
         terms = _Terms.of(params, namespace, priority)
         engine, encoder = self._engine(), self._loaded.encoder
-        asked, options = deepcopy((prompt, ChatOptions(tools, chat_template_kwargs)))  # the caller may go on with his
+        options = deepcopy(ChatOptions(tools, chat_template_kwargs))
+        asked = _copied(prompt)
         collector = Collector((), self.tokenizer, terms.params.stop)
 
         async def start() -> TokenStream:
@@ -215,6 +224,13 @@ class AsyncLLM:
             async for output in tokens:
                 collector.add(output)
         return collector.output()
+
+
+def _copied(prompt: Prompt | Conversation) -> Prompt | Conversation:
+    """What the caller does to his own afterwards has no effect: a stream encodes it later."""
+    if is_conversation(prompt):
+        return deepcopy(prompt)
+    return prompt if isinstance(prompt, str) else as_token_ids(cast(Prompt, prompt))
 
 
 async def _encoded(what: object, encode: Callable[[], T]) -> T:
