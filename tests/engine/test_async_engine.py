@@ -166,7 +166,7 @@ def test_a_step_is_handed_over_at_once() -> None:
             num_calls += 1
             return call(*arguments, **options)
 
-        loop.call_soon_threadsafe = count  # type: ignore[method-assign]
+        loop.call_soon_threadsafe = count  # type: ignore[method-assign, assignment]
         async with AsyncEngine(engine) as served:
             streams = await asyncio.gather(*[served.add_request(request_of(number)) for number in range(32)])
             await asyncio.gather(*map(read, streams))
@@ -609,7 +609,6 @@ def test_another_loop_is_refused() -> None:
             for call in (served.add_request(request_of(1)), anext(stream), stream.aclose(), served.close()):
                 with pytest.raises(UsageError, match="another event loop"):
                     await asyncio.to_thread(asyncio.run, call)
-            assert await asyncio.to_thread(served.stats) == served.stats()
             assert await read(stream) == expected(0, 40)
 
     async def idle() -> None:

@@ -228,9 +228,9 @@ class AsyncLLM:
 
 def _copied(prompt: Prompt | Conversation) -> Prompt | Conversation:
     """What the caller does to his own afterwards has no effect: a stream encodes it later."""
-    if is_conversation(prompt):
-        return deepcopy(prompt)
-    return prompt if isinstance(prompt, str) else as_token_ids(cast(Prompt, prompt))
+    if isinstance(prompt, str):
+        return prompt
+    return deepcopy(prompt) if is_conversation(prompt) else as_token_ids(cast(Sequence[int], prompt))
 
 
 async def _encoded(what: object, encode: Callable[[], T]) -> T:
