@@ -1,6 +1,6 @@
 """What serving several requests at once gives and costs: throughput, Python time of a step, prefix hits, growth.
 
-    python benchmarks/batching.py [--model MODEL] [--rounds R] [--requests N] [--json OUT]
+    python benchmarks/batching.py [--model MODEL --title TITLE] [--rounds R] [--requests N] [--json OUT]
 
 Throughput is set against v(n), the time of a forward over n rows, measured by the same means as `paceline profile` in
 between the rounds. All requests decode plainly, each from a prompt of its own.
@@ -13,6 +13,7 @@ import os
 import random
 import statistics
 import time
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ class Bench:
         while engine.has_unfinished:
             engine.step()
         seconds = time.perf_counter() - started
-        return sum(r.num_decode_rows for r in records) / seconds, [r.host_ns / 1e6 for r in records]
+        return sum(r.num_decode_rows for r in records) / seconds, [round(r.host_ns / 1e6, 4) for r in records]
 
     def first_token(self, engine: Engine, prompt: Sequence[int]) -> float:
         started = time.perf_counter()
@@ -88,14 +89,16 @@ class Bench:
         engine = self.engine()
         num_pages = engine.num_free_pages
         self._serve(engine, num_requests // 10 + num_pages)  # each leaves a page of its own in the cache
-        before = resident_bytes()
+        before, entries_before = resident_bytes(), num_entries(engine)
         self._serve(engine, num_requests)
-        after = resident_bytes()
+        after, entries_after = resident_bytes(), num_entries(engine)
         engine.check_integrity()
         return {
             "num_requests": num_requests,
             "resident_before": before,
             "resident_after": after,
+            "table_entries_before": entries_before,
+            "table_entries_after": entries_after,
             "num_pages": num_pages,
             "num_free_pages": engine.num_free_pages,
         }
@@ -112,6 +115,22 @@ class Bench:
 def resident_bytes() -> int:
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def num_entries(engine: Engine) -> int:
+    """Entries of all lists, dicts and other containers that hang from an engine, but for its runtime's."""
+    seen, waiting, num = set[int](), list[object]([engine]), 0
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or isinstance(thing, type | NativeRuntime):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, dict | list | tuple | set | frozenset | deque):
+            num += len(thing)
+            waiting += [*thing.keys(), *thing.values()] if isinstance(thing, dict) else thing
+        elif type(thing).__module__.startswith("paceline"):
+            waiting += gc.get_referents(thing)
+    return num
 
 
 def measure(bench: Bench, weight_bytes: int, rounds: int) -> dict[str, Any]:
@@ -135,13 +154,16 @@ def measure(bench: Bench, weight_bytes: int, rounds: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--title", default="SmolLM2-135M-Instruct Q4_1")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--requests", type=int, default=10_000, help="for growth; 0 leaves it out")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with open_model(arguments.model) as model:
         bench, weight_bytes = Bench(model), profile.step_weight_bytes(model)
-    figures = {"provenance": provenance(), **measure(bench, weight_bytes, arguments.rounds)}
+    figures: dict[str, Any] = {"title": arguments.title, "provenance": provenance(), "prefix_tokens": PREFIX}
+    figures["weight_bytes"] = weight_bytes
+    figures |= measure(bench, weight_bytes, arguments.rounds)
     if arguments.requests:
         figures["growth"] = bench.growth(arguments.requests)
     show(figures)
@@ -153,14 +175,17 @@ def show(figures: dict[str, Any]) -> None:
     for n in CONCURRENCIES:
         speedup, ratio = statistics.median(figures["speedup"][n]), statistics.median(figures["against_ceiling"][n])
         host = statistics.median(figures["host_ms"][n])
-        print(f"{n:2} sequences   {speedup:5.2f} x one's tokens/s, {ratio:.2f} of n / v(n); Python {host:.2f} ms a step")
+        print(
+            f"{n:2} sequences   {speedup:5.2f} x one's tokens/s, {ratio:.2f} of n / v(n); Python {host:.2f} ms a step"
+        )
     ratio = statistics.median(cold / hit for cold, hit in figures["prefix_seconds"])
     print(f"prefix of {PREFIX}  first token {ratio:.0f} x sooner")
     if "growth" in figures:
         growth = figures["growth"]
         more = growth["resident_after"] - growth["resident_before"]
+        entries = growth["table_entries_after"] - growth["table_entries_before"]
         print(
-            f"growth         {more / 1e6:+.1f} MB after {growth['num_requests']} requests, "
+            f"growth         {more / 1e6:+.1f} MB and {entries:+} entries after {growth['num_requests']} requests, "
             f"{growth['num_free_pages']} of {growth['num_pages']} pages free"
         )
 

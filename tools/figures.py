@@ -3,6 +3,7 @@
 from typing import Any
 
 from comparisons import comparison
+from serving import serving
 from tables import spread, table
 
 
@@ -61,14 +62,15 @@ def part_of_step(part: dict[str, Any]) -> str:
     return f"{time}, {part['of_limit']:.0%} {'B' if part['limit_set_by'] == 'bytes' else 'A'}"
 
 
-def document(models: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> str:
-    """docs/figures.md, without its note: a chapter for each model, and one for other engines."""
+def document(models: list[dict[str, Any]], together: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> str:
+    """docs/figures.md, without its note: a chapter for each model, one for many requests, one for other engines."""
+    rest = "\n".join([*([serving(together)] if together else []), *([comparison(comparisons)] if comparisons else [])])
     return f"""# Figures
 
 Medians, with quartiles in brackets; ratios are of times in the same round. The machine is a virtual one whose
 neighbours come and go: its bandwidth and clock vary by a third from minute to minute. Only the ratios count.
 
-{"".join(map(chapter, models))}{comparison(comparisons) if comparisons else ""}"""
+{"".join(map(chapter, models))}{rest}"""
 
 
 def chapter(figures: dict[str, Any]) -> str:

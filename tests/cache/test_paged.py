@@ -33,11 +33,25 @@ class Lifetimes(RuleBasedStateMachine):
         self.shadow.append(self.next_sequence, num_rows, range(seed % num_rows + 1))
         self.next_sequence += 1
 
+    @rule(tokens=st.lists(st.integers(0, 1), max_size=12), namespace=st.sampled_from(["a", "b"]))
+    def adopt(self, tokens: list[int], namespace: str) -> None:
+        self.shadow.adopt(self.next_sequence, tokens, namespace)
+        self.next_sequence += 1
+
+    @precondition(lambda self: self.shadow.expected)
+    @rule(data=st.data())
+    def publish(self, data: st.DataObject) -> None:
+        self.shadow.publish(self.one(data))
+
     @precondition(lambda self: self.shadow.expected)
     @rule(data=st.data(), num_rows=st.integers(1, 7))
     def step(self, data: st.DataObject, num_rows: int) -> None:
         rows = data.draw(st.sets(st.integers(1, num_rows - 1)) if num_rows > 1 else st.just(set()))
-        self.shadow.append(self.one(data), num_rows, [0, *sorted(rows)])
+        sequence, path = self.one(data), [0, *sorted(rows)]
+        tokens = None
+        if sequence in self.shadow.namespaces:
+            tokens = data.draw(st.lists(st.integers(0, 1), min_size=len(path), max_size=len(path)))
+        self.shadow.append(sequence, num_rows, path, tokens)
 
     @precondition(lambda self: self.shadow.expected)
     @rule(data=st.data())
@@ -50,6 +64,14 @@ class Lifetimes(RuleBasedStateMachine):
         sequence = self.one(data)
         self.shadow.truncate(sequence, data.draw(st.integers(0, len(self.shadow.expected[sequence]))))
 
+    @precondition(lambda self: self.shadow.namespaces)
+    @rule(data=st.data(), num=st.integers(1, 4), tokens=st.lists(st.integers(0, 1), min_size=2, max_size=2))
+    def rewrite_what_was_published(self, data: st.DataObject, num: int, tokens: list[int]) -> None:
+        sequence = data.draw(st.sampled_from(sorted(self.shadow.namespaces)))
+        self.shadow.publish(sequence)
+        self.shadow.truncate(sequence, max(0, len(self.shadow.expected[sequence]) - num))
+        self.shadow.append(sequence, 2, (0, 1), tokens)
+
     @precondition(lambda self: self.shadow.expected)
     @rule(data=st.data())
     def fork(self, data: st.DataObject) -> None:
@@ -60,6 +82,11 @@ class Lifetimes(RuleBasedStateMachine):
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         self.shadow.release(self.one(data))
+
+    @precondition(lambda self: self.shadow.expected)
+    @rule(data=st.data())
+    def repair(self, data: st.DataObject) -> None:
+        self.shadow.repair(data.draw(st.sets(st.sampled_from(sorted(self.shadow.expected)))))
 
     @invariant()
     def is_sound(self) -> None:

@@ -90,7 +90,7 @@ def cases(draw: st.DrawFn) -> tuple[list[list[bytes]], list[str], int]:
     return steps, stops, draw(st.integers(0, 6))
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=200)
 @given(cases())
 def test_longer_texts_with_characters_of_several_bytes(case: tuple[list[list[bytes]], list[str], int]) -> None:
     steps, stops, first = case

@@ -34,7 +34,9 @@ class ModelOptions:
 
     @classmethod
     def of(cls, *, speculation: Speculation | Mapping[str, Any] | str | None, **arguments: Any) -> "ModelOptions":
-        """Raises UsageError for speculation that does not exist."""
+        """Raises UsageError for speculation that does not exist, or a value of another type."""
+        if not isinstance(arguments["prefix_caching"], bool):
+            raise UsageError(f"prefix_caching is {arguments['prefix_caching']!r}; expected True or False")
         return cls(speculation=Speculation.of(speculation), **arguments)
 
 

@@ -9,7 +9,7 @@ from paceline.cli import options as opt
 from paceline.cli.failures import reported_failures
 from paceline.cli.interrupts import interrupts_at_once
 from paceline.cli.models_app import models_app
-from paceline.sampling_params import DEFAULT_MAX_TOKENS
+from paceline.sampling_params import DEFAULT_MAX_TOKENS, SamplingParams
 
 DEFAULT_MODEL = "smollm2"
 DEFAULT_ROUNDS = 20
@@ -58,6 +58,8 @@ def generate(
     proposer: opt.Proposer = opt.ProposerName.OFF,
     num_speculative_tokens: opt.NumSpeculativeTokens = None,
     max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
+    min_tokens: opt.MinTokens = 0,
+    stop: opt.Stop = None,
     chat: Annotated[
         bool | None,
         typer.Option(
@@ -87,7 +89,7 @@ def generate(
             opt.ModelOptions(
                 model, quantization, proposer, num_speculative_tokens, max_model_len, threads, chat_template
             ),
-            max_tokens=max_tokens,
+            SamplingParams(max_tokens=max_tokens, min_tokens=min_tokens, stop=stop or ()),
             chat=chat,
             show_drafts=show_drafts,
             is_json=json,

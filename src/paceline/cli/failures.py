@@ -20,6 +20,7 @@ _DEBUG_KEY = "paceline.debug"
 _OPTIONS = {
     "max_model_len": "--max-model-len",
     "max_tokens": "--max-tokens",
+    "min_tokens": "--min-tokens",
     "num_speculative_tokens": "--num-speculative-tokens",
     "num_threads": "--threads",
     "quantization": "--quantization",

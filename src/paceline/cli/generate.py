@@ -16,10 +16,15 @@ from paceline.cli.terminal import AnswerWriter
 
 
 def generate(
-    prompt: str, options: ModelOptions, *, max_tokens: int, chat: bool | None, show_drafts: bool, is_json: bool
+    prompt: str,
+    options: ModelOptions,
+    params: SamplingParams,
+    *,
+    chat: bool | None,
+    show_drafts: bool,
+    is_json: bool,
 ) -> None:
     """Answer and print. Raises typer.Exit where the exit status is not 0."""
-    params = SamplingParams(max_tokens=max_tokens)
     if chat is False and options.chat_template is not None:
         raise UsageError("--no-chat uses no template, so --chat-template cannot go with it; leave one out")
     text = read_prompt(prompt)

@@ -75,6 +75,18 @@ NumSpeculativeTokens = Annotated[
     ),
 ]
 MaxTokens = Annotated[int, typer.Option("--max-tokens", metavar="N", help="The most tokens to generate, at least 1.")]
+Stop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stop",
+        metavar="TEXT",
+        help="End the answer before this text; may be repeated. Taken as it is: \\n is two characters.",
+        show_default=False,
+    ),
+]
+MinTokens = Annotated[
+    int, typer.Option("--min-tokens", metavar="N", help="The tokens to generate before anything may end the answer.")
+]
 MaxModelLen = Annotated[
     int | None,
     typer.Option(

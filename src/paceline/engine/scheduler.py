@@ -33,6 +33,7 @@ class Scheduler:
         self._states: dict[int, SequenceState] = {}  # the truth: the lists follow from it
         self._waiting: list[SequenceState] = []
         self._running: list[SequenceState] = []
+        self._refused: tuple[int, int] | None = None  # who had too few pages last, and how many were free then
         self.num_preemptions = 0
 
     def __len__(self) -> int:
@@ -133,13 +134,21 @@ class Scheduler:
         return True
 
     def _take_pages(self, state: SequenceState) -> bool:
-        num_tokens = len(state.tokens)
+        num_free, num_tokens = self._cache.num_free_pages, len(state.tokens)
+        if (
+            self._running
+            and self._refused is not None
+            and self._refused[0] == state.id
+            and num_free <= self._refused[1]
+        ):
+            return False  # nothing has changed; to look through the published pages again would cost every step
         num_rows = min(1 + self._limits.max_draft_tokens, state.max_tokens - state.num_output)
         num_rows = min(num_rows, self._capacity - num_tokens)
         try:  # every running sequence may need a page soon: to take it would only preempt this one again
             num_left = len(self._running)
             length = self._cache.admit(state.id, state.tokens, state.request.namespace, num_rows, num_left)
         except OutOfPagesError:
+            self._refused = (state.id, num_free)
             return False
         if state.started is None:
             state.started, state.num_reused = perf_counter(), min(length, state.num_prompt)

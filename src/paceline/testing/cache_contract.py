@@ -1,103 +1,11 @@
 """The contract of `SequenceCache`, checked beside a shadow that remembers what every slot should hold."""
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
-from paceline.cache.base import OutOfPagesError, PageStore, SequenceCache
+from paceline.cache.base import OutOfPagesError
+from paceline.testing.cache_shadow import CacheFactory, CacheShadow
 from paceline.testing.ensure import ensure, ensure_raises
-
-CacheFactory = Callable[[PageStore, int, int], SequenceCache]  # store, pages, page size
-
-
-class SlotStore:
-    """A page store whose slots hold plain numbers; 0 is a slot that was never written."""
-
-    def __init__(self, num_pages: int, page_size: int) -> None:
-        self.page_size = page_size
-        self.values = [[0] * page_size for _ in range(num_pages)]
-
-    def read(self, pages: Sequence[int], slot: int) -> int:
-        return self.values[pages[slot // self.page_size]][slot % self.page_size]
-
-    def write(self, pages: Sequence[int], slot: int, value: int) -> None:
-        self.values[pages[slot // self.page_size]][slot % self.page_size] = value
-
-    def copy_slots(self, pages: Sequence[int], moves: Sequence[tuple[int, int]]) -> None:
-        for source, destination in moves:
-            self.write(pages, destination, self.read(pages, source))
-
-    def copy_page(self, source: int, destination: int) -> None:
-        self.values[destination] = list(self.values[source])
-
-
-class CacheShadow:
-    """Drives a cache verb by verb and knows what its committed slots must hold afterwards.
-
-    Every verb ends with `verify`. A verb that runs out of pages must have changed nothing, and returns False.
-    """
-
-    def __init__(self, factory: CacheFactory, num_pages: int, page_size: int) -> None:
-        self.num_pages = num_pages
-        self.store = SlotStore(num_pages, page_size)
-        self.cache = factory(self.store, num_pages, page_size)
-        self.expected: dict[int, list[int]] = {}
-        self._num_written = 0
-
-    def append(self, sequence: int, num_rows: int, path: Sequence[int]) -> bool:
-        """A step: reserve, write a new value in every row, commit `path`."""
-        try:
-            self.cache.reserve(sequence, num_rows)
-        except OutOfPagesError:
-            self.verify()
-            return False
-        known = self.expected.setdefault(sequence, [])
-        pages = self.cache.pages(sequence)
-        self.verify()  # reserved is not committed, and a copy on write has lost nothing
-        rows = range(self._num_written + 1, self._num_written + 1 + num_rows)
-        self._num_written += num_rows
-        for i, value in enumerate(rows):
-            self.store.write(pages, len(known) + i, value)
-        self.verify()  # rows behind the committed length are nobody's business
-        self.cache.commit(sequence, path)
-        known.extend(rows[row] for row in path)
-        self.verify()
-        return True
-
-    def truncate(self, sequence: int, length: int) -> None:
-        self.cache.truncate(sequence, length)
-        del self.expected[sequence][length:]
-        ensure(
-            len(self.cache.pages(sequence)) == -(-length // self.cache.page_size),
-            "truncate gives back the pages that no longer hold anything",
-        )
-        self.verify()
-
-    def fork(self, parent: int, child: int) -> bool:
-        try:
-            self.cache.fork(parent, child)
-        except OutOfPagesError:
-            self.verify()
-            return False
-        self.expected[child] = list(self.expected[parent])
-        self.verify()
-        return True
-
-    def release(self, sequence: int) -> None:
-        self.cache.release(sequence)
-        self.expected.pop(sequence, None)
-        self.verify()
-
-    def verify(self) -> None:
-        self.cache.check_integrity()
-        used: set[int] = set()
-        for sequence, values in self.expected.items():
-            ensure(self.cache.length(sequence) == len(values), f"sequence {sequence} has the wrong length")
-            pages = self.cache.pages(sequence)
-            found = [self.store.read(pages, slot) for slot in range(len(values))]
-            ensure(found == values, f"sequence {sequence} holds {found}; expected {values}")
-            used.update(pages)
-        ensure(len(used) + self.cache.num_free_pages == self.num_pages, "pages were lost")
 
 
 def check_cache(factory: CacheFactory, *, num_verbs: int = 400, seed: int = 0) -> None:
@@ -106,6 +14,8 @@ def check_cache(factory: CacheFactory, *, num_verbs: int = 400, seed: int = 0) -
         _check_random_verbs(CacheShadow(factory, 12, page_size), num_verbs, Random(seed))
     _check_refusals(factory)
     _check_sharing(factory)
+    _check_reuse(factory)
+    _check_eviction(factory)
 
 
 def random_path(num_rows: int, random: Random) -> list[int]:
@@ -113,26 +23,50 @@ def random_path(num_rows: int, random: Random) -> list[int]:
     return [0, *(row for row in range(1, num_rows) if random.random() < 0.5)]
 
 
+VERBS = ("append", "append", "append", "adopt", "adopt", "publish", "rewrite", "truncate", "fork", "release", "repair")
+
+
 def _check_random_verbs(shadow: CacheShadow, num_verbs: int, random: Random) -> None:
     for step in range(num_verbs):
         known = sorted(shadow.expected)
         sequence = random.choice([*known, step])
-        match random.choice(("append", "append", "append", "truncate", "fork", "release")):
+        match random.choice(VERBS):
             case "append":
                 num_rows = random.randint(1, 6)
                 is_chain = random.random() < 0.5
                 path = range(random.randint(1, num_rows)) if is_chain else random_path(num_rows, random)
-                shadow.append(sequence, num_rows, path)
+                shadow.append(sequence, num_rows, path, random_tokens(shadow, sequence, len(path), random))
+            case "adopt":
+                tokens = [random.randrange(2) for _ in range(random.randint(0, 14))]
+                shadow.adopt(num_verbs + step, tokens, random.choice("ab"))
+            case "publish" if known:
+                shadow.publish(random.choice(known))
+            case "rewrite" if known:
+                _rewrite(shadow, random.choice(known), random)
             case "truncate" if known:
                 sequence = random.choice(known)
                 shadow.truncate(sequence, random.randint(0, len(shadow.expected[sequence])))
             case "fork" if known:
-                shadow.fork(random.choice(known), num_verbs + step)
+                shadow.fork(random.choice(known), 2 * num_verbs + step)
             case "release":
                 shadow.release(sequence)
+            case "repair" if step % 8 == 0:
+                shadow.repair([sequence for sequence in known if random.random() < 0.8])
     for sequence in sorted(shadow.expected):
         shadow.release(sequence)
     ensure(shadow.cache.num_free_pages == shadow.num_pages, "every page is free after every release")
+
+
+def _rewrite(shadow: CacheShadow, sequence: int, random: Random) -> None:
+    """Publish, go back into what was published, and write other tokens there."""
+    shadow.publish(sequence)
+    shadow.truncate(sequence, max(0, len(shadow.expected[sequence]) - random.randint(1, 3)))
+    shadow.append(sequence, 2, (0, 1), random_tokens(shadow, sequence, 2, random))
+
+
+def random_tokens(shadow: CacheShadow, sequence: int, num_tokens: int, random: Random) -> list[int] | None:
+    """Tokens that others may have too, where the sequence shares at all."""
+    return [random.randrange(2) for _ in range(num_tokens)] if sequence in shadow.namespaces else None
 
 
 def _check_refusals(factory: CacheFactory) -> None:
@@ -148,6 +82,7 @@ def _check_refusals(factory: CacheFactory) -> None:
     ensure_raises(OutOfPagesError, lambda: cache.reserve(1, 9), "reserve runs out of pages")
     ensure_raises(ValueError, lambda: cache.truncate(0, 4), "truncate does not lengthen")
     ensure_raises(ValueError, lambda: cache.fork(0, 0), "fork needs a new sequence")
+    ensure_raises(ValueError, lambda: cache.adopt(0, (1, 2), ""), "adopt needs a new sequence")
     shadow.verify()
 
 
@@ -163,3 +98,49 @@ def _check_sharing(factory: CacheFactory) -> None:
     ensure(shadow.cache.num_free_pages == 3, "a write into a shared page gets a page of its own")
     shadow.fork(1, 2)
     ensure(shadow.cache.num_free_pages == 2, "a half full page is copied by a fork")
+
+
+def _check_reuse(factory: CacheFactory) -> None:
+    """What was published is shared, within its namespace, up to the last token that agrees; nothing else is."""
+    shadow = CacheShadow(factory, 9, 4)
+    prompt = list(range(10, 18))
+    shadow.adopt(0, prompt, "a")
+    shadow.append(0, 10, range(8), prompt)
+    ensure(shadow.adopt(1, prompt, "a") == 0, "nothing is reused before it was published")
+    shadow.publish(0)
+    ensure(shadow.adopt(2, prompt, "a") == 8, "all of a prompt is reused, its last page too")
+    ensure(shadow.cache.pages(2) == shadow.cache.pages(0)[:2], "full pages are shared")
+    ensure(shadow.adopt(3, prompt, "b") == 0, "namespaces share nothing")
+    ensure(shadow.adopt(4, [*prompt[:6], 99, 99], "a") == 6, "the beginning of a page is reused")
+    shadow.append(4, 1, (0,), [99])
+    ensure(shadow.adopt(5, prompt[:3], "a") == 3, "a prompt that ends within a page finds its beginning")
+    shadow.append(1, 8, range(8), prompt)
+    num_free = shadow.cache.num_free_pages
+    shadow.publish(1)
+    ensure(shadow.cache.num_free_pages == num_free + 2, "pages that are published already are given back")
+    shadow.append(6, 4, range(4))
+    shadow.publish(6)
+    ensure(shadow.adopt(7, shadow.tokens[6], "") == 0, "a sequence that did not begin with adopt publishes nothing")
+    shadow.truncate(2, 5)
+    shadow.append(2, 1, (0,), [99])
+    shadow.release(0)
+    shadow.release(1)
+    shadow.truncate(2, 3)
+    shadow.append(2, 1, (0,), [99])
+    ensure(shadow.adopt(8, prompt, "a") == 8, "a truncated sequence writes to a copy of what it had published")
+
+
+def _check_eviction(factory: CacheFactory) -> None:
+    """What was used least recently goes first, the end of a sequence before its beginning, and only if need be."""
+    shadow = CacheShadow(factory, 6, 2)
+    for sequence, tokens in enumerate(([1, 2, 3, 4], [5, 6, 7, 8])):
+        shadow.adopt(sequence, tokens, "")
+        shadow.append(sequence, 4, range(4), tokens)
+        shadow.publish(sequence)
+        shadow.release(sequence)
+    shadow.adopt(2, [1, 2, 3, 4], "")
+    shadow.release(2)  # now the first sequence's pages are the most recently used
+    shadow.append(3, 6, range(6))
+    ensure(shadow.adopt(4, [5, 6, 7, 8], "") == 2, "the end of the least recently used goes first")
+    ensure(shadow.adopt(5, [1, 2, 3, 4], "") == 4, "what was used more recently is still there")
+    ensure(not shadow.append(6, 1, (0,)), "pages that are held are not evicted")
