@@ -20,6 +20,7 @@ from paceline.acceptance import MatchRule
 from paceline.cache import IntegrityError
 from paceline.controller import BatchView, FixedController, Plan
 from paceline.engine import AsyncEngine, Engine, EngineOptions, FinishReason, Request, StepOutput, TokenStream
+from paceline.engine.open_requests import WaitingLine
 from paceline.engine.token_stream import Channel
 from paceline.errors import EngineDeadError, UnsoundEngineError, UsageError
 from paceline.proposers import Ask, Draft
@@ -282,6 +283,26 @@ def test_only_so_many_wait_and_others_come_in_order() -> None:
     assert_nothing_left(engine)
 
 
+def test_one_who_is_let_in_and_cancelled_at_the_same_moment_makes_room() -> None:
+    async def main() -> None:
+        line = WaitingLine(1)
+        await line.enter()
+        first, second, third = [asyncio.create_task(line.enter()) for _ in range(3)]
+        await asyncio.sleep(0)
+        second.cancel()
+        line.leave()  # lets the first in
+        first.cancel()
+        await asyncio.wait([first, second])
+        await third
+        assert first.cancelled()
+        assert second.cancelled()
+        assert len(line) == 1
+        line.leave()
+        assert len(line) == 0
+
+    run(main())
+
+
 def test_callers_that_are_cancelled_at_any_moment_leave_no_trace() -> None:
     async def main() -> None:
         random = Random(0)
@@ -414,19 +435,22 @@ def test_two_readers_of_one_stream_get_every_output_once() -> None:
 
 
 def test_a_lost_stream_is_withdrawn() -> None:
+    """They are held, so they do not end by themselves."""
+
     async def main() -> None:
-        async with AsyncEngine(engine) as served:
-            streams: list[TokenStream | None] = [await served.add_request(request_of(n, 50)) for n in range(3)]
+        async with AsyncEngine(engine, max_buffered_tokens=4) as served:
+            streams: list[TokenStream | None] = [await served.add_request(request_of(n, 900)) for n in range(3)]
             cycle: list[Any] = [streams[1]]
             cycle.append(cycle)
             streams[0] = streams[1] = None
             del cycle
             gc.collect()
-            await until(lambda: engine.stats().finish_counts.get(FinishReason.ABORT) == 2 or served.num_open == 0)
+            await until(lambda: served.num_open == 1)
+            assert engine.stats().finish_counts == {FinishReason.ABORT: 2}
             assert streams[2] is not None
-            assert await read(streams[2]) == expected(2, 50)
+            assert await read(streams[2]) == expected(2, 900)
 
-    engine = Bomb().engine(num_drafted=1)
+    engine = Bomb().engine(max_length=1000)
     run(main())
     assert_nothing_left(engine)
 
@@ -434,17 +458,17 @@ def test_a_lost_stream_is_withdrawn() -> None:
 def test_an_async_generator_that_is_dropped_withdraws_its_request() -> None:
     async def main() -> None:
         async def generate() -> Any:
-            async with await served.add_request(request_of(0, 50)) as stream:
+            async with await served.add_request(request_of(0, 900)) as stream:
                 async for output in stream:
                     yield output
 
-        async with AsyncEngine(engine) as served:
+        async with AsyncEngine(engine, max_buffered_tokens=4) as served:
             async for _ in generate():
                 break
             await until(lambda: served.num_open == 0)
             assert engine.stats().finish_counts == {FinishReason.ABORT: 1}
 
-    engine = Bomb().engine(num_drafted=1)
+    engine = Bomb().engine(max_length=1000)
     run(main())
     assert_nothing_left(engine)
 
