@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -22,10 +21,10 @@ from paceline.api.inputs import (
 from paceline.api.loading import ModelOptions, load
 from paceline.api.outputs import RequestOutput
 from paceline.api.speculation import Speculation
-from paceline.engine import DEFAULT_MAX_NUM_SEQS, AsyncEngine, EngineStats, Request, TokenStream
+from paceline.api.terms import Terms
+from paceline.engine import DEFAULT_MAX_NUM_SEQS, AsyncEngine, EngineStats, TokenStream
 from paceline.engine.async_engine import DEFAULT_MAX_BUFFERED_TOKENS, DEFAULT_MAX_WAITING
 from paceline.engine.options import check_integer
-from paceline.errors import UsageError
 from paceline.models import Progress, Quantization, Tokenizer, Tool
 from paceline.runtime.native import NativeRuntime
 from paceline.sampling_params import SamplingParams
@@ -33,24 +32,6 @@ from paceline.sampling_params import SamplingParams
 MAX_ENCODED_IN_LOOP = 2000  # characters, a millisecond of encoding at most; what is longer is encoded in a thread
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    """What a call says of its requests beside their prompts."""
-
-    params: SamplingParams
-    namespace: str
-    priority: int
-
-    @classmethod
-    def of(cls, params: SamplingParams | None, namespace: str, priority: int) -> Self:
-        if params is not None and not isinstance(params, SamplingParams):
-            raise UsageError(f"params is {params!r}; expected SamplingParams or None")
-        return cls(params if params is not None else SamplingParams(), namespace, priority)
-
-    def request(self, ids: list[int]) -> Request:
-        return Request(ids, self.params, namespace=self.namespace, priority=self.priority)
 
 
 class AsyncLLM:
@@ -138,7 +119,7 @@ class AsyncLLM:
         `namespace`: requests of different ones share nothing that the cache remembers. `priority`: higher ones are
         served before others.
         """
-        terms, encoder = _Terms.of(params, namespace, priority), self._loaded.encoder
+        terms, encoder = Terms.of(params, namespace, priority), self._loaded.encoder
         ids = await _encoded(prompts, lambda: [encoder.prompt(prompt) for prompt in as_prompts(prompts)])
         return await self._answers(ids, terms)
 
@@ -156,7 +137,7 @@ class AsyncLLM:
 
         `tools` and `chat_template_kwargs` as in `LLM.chat`, `namespace` and `priority` as in `generate`.
         """
-        terms, encoder = _Terms.of(params, namespace, priority), self._loaded.encoder
+        terms, encoder = Terms.of(params, namespace, priority), self._loaded.encoder
         options = ChatOptions(tools, chat_template_kwargs)
         ids = await _encoded(
             messages, lambda: [encoder.conversation(each, options) for each in as_conversations(messages)]
@@ -176,7 +157,7 @@ class AsyncLLM:
         """The answer to one prompt or conversation, as it is written. It is computed from now on, read or not, and held
         where its reader is behind. Arguments as in `chat`.
         """
-        terms = _Terms.of(params, namespace, priority)
+        terms = Terms.of(params, namespace, priority)
         engine, encoder = self._engine(), self._loaded.encoder
         options = deepcopy(ChatOptions(tools, chat_template_kwargs))
         asked = _copied(prompt)
@@ -208,7 +189,7 @@ class AsyncLLM:
             )
         return self._running
 
-    async def _answers(self, prompts: list[list[int]], terms: _Terms) -> list[RequestOutput]:
+    async def _answers(self, prompts: list[list[int]], terms: Terms) -> list[RequestOutput]:
         """In order; all or none."""
         tasks = [asyncio.create_task(self._answer(ids, terms)) for ids in prompts]
         try:
@@ -218,7 +199,7 @@ class AsyncLLM:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _answer(self, ids: list[int], terms: _Terms) -> RequestOutput:
+    async def _answer(self, ids: list[int], terms: Terms) -> RequestOutput:
         collector = Collector(tuple(ids), self.tokenizer, terms.params.stop)
         async with await self._engine().add_request(terms.request(ids)) as tokens:
             async for output in tokens:
