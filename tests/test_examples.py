@@ -15,6 +15,7 @@ PROMISES = {
     "generate.py": "-- 12 tokens, ended by length",
     "chat_stream.py": "draft tokens accepted",
     "compare.py": "-- identical: True",
+    "async_streams.py": "steps for 3 answers",
 }
 
 

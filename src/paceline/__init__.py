@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from paceline.api import (
         LLM,
+        AsyncLLM,
+        AsyncStream,
         Piece,
         RequestOutput,
         Speculation,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
         Usage,
     )
     from paceline.errors import (
+        EngineDeadError,
         FetchError,
         ModelFormatError,
         ModelNotFoundError,
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LLM",
+    "AsyncLLM",
+    "AsyncStream",
+    "EngineDeadError",
     "FetchError",
     "ModelFormatError",
     "ModelNotFoundError",

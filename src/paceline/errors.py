@@ -38,3 +38,7 @@ class FetchError(PacelineError):
 
 class UnsoundEngineError(PacelineError):
     """An engine found its own books in disorder and serves no more, rather than serve wrong text."""
+
+
+class EngineDeadError(PacelineError):
+    """An engine answers nothing more: something failed in it, which is the `__cause__`, or it was closed."""

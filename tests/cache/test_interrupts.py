@@ -1,5 +1,6 @@
 """An interrupt between any two bytecodes of any verb, repaired: contents, counts and the index are whole again."""
 
+import pickle
 from collections.abc import Callable
 from functools import partial
 
@@ -130,9 +131,9 @@ def check_repaired(shadow: CacheShadow, verb: Callable[[PagedCache], None], leng
 def test_any_bytecode(
     verb: Callable[[PagedCache], None], subject: int, lengths: set[int], interrupted: Callable[..., bool]
 ) -> None:
-    num_opcodes = 0
+    num_opcodes, image = 0, pickle.dumps(prepared())
     while True:
-        shadow = prepared()
+        shadow = pickle.loads(image)
         cache = shadow.cache
         assert isinstance(cache, PagedCache)
         before(shadow, verb)

@@ -94,7 +94,7 @@ class Lifetimes(RuleBasedStateMachine):
 
 
 TestLifetimes = Lifetimes.TestCase
-TestLifetimes.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestLifetimes.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 
 
 def cache_of(num_pages: int = 4, page_size: int = 2) -> PagedCache:

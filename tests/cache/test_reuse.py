@@ -155,6 +155,19 @@ def test_repair_keeps_what_was_published() -> None:
     assert shadow.adopt(3, [6, 7, 8, 9], "") == 4
 
 
+def test_repair_keeps_the_order_of_eviction() -> None:
+    shadow = shadow_of(num_pages=3, page_size=2)
+    for sequence, tokens in enumerate(([1, 2], [3, 4], [5, 6])):
+        run(shadow, sequence, tokens)
+    for sequence in (1, 0, 2):
+        shadow.release(sequence)
+    shadow.repair([])
+    shadow.append(3, 2, (0, 1))
+    assert shadow.adopt(4, [3, 4], "") == 0
+    assert shadow.adopt(5, [1, 2], "") == 2
+    assert shadow.adopt(6, [5, 6], "") == 2
+
+
 def publish_a_free_page(cache: PagedCache) -> None:
     cache._index.add(-1, "", (8, 8), cache._pool._free[0])
 

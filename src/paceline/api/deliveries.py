@@ -22,10 +22,10 @@ class Deliveries:
     def submit(self, engine: Engine, request: Request, collector: Collector) -> int:
         """Queue a request whose answer goes to `collector`; returns the id of its sequence."""
         with self._exclusive():
-            self._is_open = True
+            was_open, self._is_open = self._is_open, True
             sequence = engine.add_request(request)
             self._collectors[sequence] = collector
-            self._is_open = False
+            self._is_open = was_open  # what an earlier call left open still is
         return sequence
 
     def step(self, engine: Engine) -> None:

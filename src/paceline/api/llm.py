@@ -12,8 +12,8 @@ from paceline.api.outputs import RequestOutput
 from paceline.api.prefill import PrefillProgress
 from paceline.api.speculation import Speculation
 from paceline.api.stream import Stream
+from paceline.api.terms import Terms
 from paceline.engine import DEFAULT_MAX_NUM_SEQS, Request
-from paceline.errors import UsageError
 from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, Tool
 from paceline.runtime.native import NativeRuntime
 from paceline.sampling_params import SamplingParams
@@ -101,8 +101,8 @@ class LLM:
         `namespace`: requests of different ones share nothing that the cache remembers. `priority`: higher ones are
         served before others that are open, such as streams.
         """
-        ids = [self._encoder.prompt(prompt) for prompt in as_prompts(prompts)]
-        return self._run([Request(each, _params(params), namespace=namespace, priority=priority) for each in ids])
+        terms = Terms.of(params, namespace, priority)
+        return self._run([terms.request(self._encoder.prompt(prompt)) for prompt in as_prompts(prompts)])
 
     def chat(
         self,
@@ -119,9 +119,9 @@ class LLM:
         `tools`: functions that the model may call, in the OpenAI form. `chat_template_kwargs`: more variables of the
         chat template, such as `enable_thinking`. `namespace` and `priority` as in `generate`.
         """
-        options = ChatOptions(tools, chat_template_kwargs)
-        ids = [self._encoder.conversation(each, options) for each in as_conversations(messages)]
-        return self._run([Request(each, _params(params), namespace=namespace, priority=priority) for each in ids])
+        terms, options = Terms.of(params, namespace, priority), ChatOptions(tools, chat_template_kwargs)
+        conversations = as_conversations(messages)
+        return self._run([terms.request(self._encoder.conversation(each, options)) for each in conversations])
 
     def stream(
         self,
@@ -138,8 +138,8 @@ class LLM:
 
         Requests are computed together: whatever else is asked for while it is open brings this one forward too.
         """
-        ids = self._encoder.either(prompt, ChatOptions(tools, chat_template_kwargs))
-        sequence, collector = self._add(Request(ids, _params(params), namespace=namespace, priority=priority))
+        terms, options = Terms.of(params, namespace, priority), ChatOptions(tools, chat_template_kwargs)
+        sequence, collector = self._add(terms.request(self._encoder.either(prompt, options)))
         return Stream(collector, self._step, lambda: self._abort(sequence))
 
     def _run(self, requests: Sequence[Request]) -> list[RequestOutput]:
@@ -165,9 +165,3 @@ class LLM:
 
     def _step(self) -> None:
         self._deliveries.step(self._engine)
-
-
-def _params(params: SamplingParams | None) -> SamplingParams:
-    if params is not None and not isinstance(params, SamplingParams):
-        raise UsageError(f"params is {params!r}; expected SamplingParams or None")
-    return params if params is not None else SamplingParams()

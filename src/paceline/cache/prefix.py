@@ -1,7 +1,7 @@
 """Which published page stands for which tokens: a hash chain over full pages, with everything that it claims checked.
 
 The key of a page is a hash over its parent's key, its namespace and its tokens. A key only says where to look: a page
-is a hit when its tokens, its namespace and the very node of its parent are the ones that were asked for. So two
+is a hit when its tokens and the very node of its parent are the ones that were asked for. So two
 contexts with one key cost a reuse and never give a wrong one.
 """
 
@@ -109,7 +109,7 @@ class PrefixIndex:
         key = self._digest(key_material(parent.key, namespace, tokens))
         holder = self._by_key.get(key)
         if holder is not None:
-            return holder.page if _stands_for(holder, parent, namespace, tokens) else None
+            return holder.page if _stands_for(holder, parent, tokens) else None
         if page in self._by_page:
             raise IntegrityError(f"page {page} is published already, for other tokens")
         node = Node(page, key, parent, namespace, tokens, parent.depth + 1)
@@ -175,11 +175,12 @@ class PrefixIndex:
 
     def _child(self, parent: Node, namespace: str, tokens: tuple[int, ...]) -> Node | None:
         node = self._by_key.get(self._digest(key_material(parent.key, namespace, tokens)))
-        return node if node is not None and _stands_for(node, parent, namespace, tokens) else None
+        return node if node is not None and _stands_for(node, parent, tokens) else None
 
 
-def _stands_for(node: Node, parent: Node, namespace: str, tokens: tuple[int, ...]) -> bool:
-    return node.parent is parent and node.tokens == tokens and node.namespace == namespace
+def _stands_for(node: Node, parent: Node, tokens: tuple[int, ...]) -> bool:
+    """The very parent: so the tokens before it are the same too, and the namespace, whose root the first parent is."""
+    return node.parent is parent and node.tokens == tokens
 
 
 def _closest(parent: Node, tokens: Sequence[int]) -> tuple[int | None, int]:
