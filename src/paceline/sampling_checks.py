@@ -45,7 +45,11 @@ def checked_ids(name: str, given: object) -> tuple[int, ...]:
 
 def checked_texts(name: str, given: object, most: int, *, or_one: bool) -> tuple[str, ...]:
     """Texts, as a tuple. `or_one`: one text alone stands for itself."""
-    if isinstance(given, bytes | bytearray) or not isinstance(given, Sequence) or (isinstance(given, str) and not or_one):
+    if (
+        isinstance(given, bytes | bytearray)
+        or not isinstance(given, Sequence)
+        or (isinstance(given, str) and not or_one)
+    ):
         raise UsageError(f"{name} is {given!r:.100}; expected {'a text or ' if or_one else ''}a sequence of texts")
     texts = (given,) if isinstance(given, str) else tuple(given)
     if len(texts) > most:

@@ -22,8 +22,8 @@ MAX_TEMPERATURE = 2.0
 SMALLEST = 5e-324  # above 0
 
 UserLogitsProcessor: TypeAlias = "Callable[[Sequence[int], NDArray[np.float32]], NDArray[np.float32]]"
-"""From the tokens of the answer before a row (of its draft too), and a copy of the row's logits, float32 `[vocabulary]`,
-to the row to go on with. A pure function of these two: it is called for drafts that come to nothing as well."""
+"""From the tokens of the answer before a row (of its draft too) and a copy of the row's logits, float32 `[vocabulary]`
+without padding, to the row to go on with. A pure function of these two: it is called for drafts that come to nothing as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,9 @@ class SamplingParams:
         checks.check_number("top_p", self.top_p, SMALLEST, 1, "a number above 0, at most 1")
         checks.check_integer("top_k", self.top_k, -1)
         checks.check_number("min_p", self.min_p, 0, 1)
-        checks.check_number("repetition_penalty", self.repetition_penalty, SMALLEST, sys.float_info.max, "a number above 0")
+        checks.check_number(
+            "repetition_penalty", self.repetition_penalty, SMALLEST, sys.float_info.max, "a number above 0"
+        )
         checks.check_number("presence_penalty", self.presence_penalty, -2, 2)
         checks.check_number("frequency_penalty", self.frequency_penalty, -2, 2)
 
@@ -117,9 +119,7 @@ class SamplingParams:
         checks.check_integer("max_tokens", self.max_tokens, 1, or_none=True)
         checks.check_integer("min_tokens", self.min_tokens, 0)
         if self.max_tokens is not None and self.min_tokens > self.max_tokens:
-            raise UsageError(
-                f"min_tokens is {self.min_tokens}, more than max_tokens; expected 0 to {self.max_tokens}"
-            )
+            raise UsageError(f"min_tokens is {self.min_tokens}, more than max_tokens; expected 0 to {self.max_tokens}")
         checks.check_flag("ignore_eos", self.ignore_eos)
         checks.check_integer("seed", self.seed, 0, 2**64 - 1, or_none=True)
         checks.check_integer("n", self.n, 1, MAX_CHOICES)

@@ -37,7 +37,7 @@ MIN_TEMPERATURE, MAX_TEMPERATURE = 2.0**-64, 2.0**64
 _SMALLEST_NORMAL = 2.0**-1022
 
 
-class NothingAllowedError(ArithmeticError):
+class NothingAllowedError(NonFiniteLogitsError):
     """Replacements and masks leave no token id that could be drawn."""
 
 

@@ -1,14 +1,13 @@
 """Words that may not be written: a token that would complete one of their token sequences may not come."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from paceline.acceptance.processors.base import BANNED, Mask
+from paceline.acceptance.processors.base import Mask
+from paceline.acceptance.processors.bits import Bits, all_but, without
 from paceline.errors import UsageError
 
-Encode = Callable[[str], Sequence[int]]
+Encode: TypeAlias = Callable[[str], Sequence[int]]
 """The token ids of a text that continues another one: no BOS or EOS token, no space put before it."""
 
 
@@ -19,43 +18,42 @@ class BadWords(Mask):
     Only the sequences that are given are found: a word can be written with other tokens.
     """
 
-    def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
+    def __init__(self, sequences: Iterable[Sequence[int]], vocab_size: int) -> None:
         """`sequences`: of at least one token each."""
-        self._always = set[int]()
-        self._by_last: dict[int, list[tuple[tuple[int, ...], int]]] = {}  # from the newest token to what it may end
+        single = set[int]()
+        self._ends: dict[int, list[tuple[tuple[int, ...], int]]] = {}  # by the newest token: what it may be the end of
         longest = 0
         for sequence in dict.fromkeys(map(tuple, sequences)):
             *prefix, last = sequence
             longest = max(longest, len(prefix))
             if prefix:
-                self._by_last.setdefault(prefix[-1], []).append((tuple(prefix), last))
+                self._ends.setdefault(prefix[-1], []).append((tuple(prefix), last))
             else:
-                self._always.add(last)
+                single.add(last)
         self._longest = longest
+        self._has_single = bool(single)
+        self._allowed = all_but(single, vocab_size)
         self._tail: tuple[int, ...] = ()  # the newest committed tokens, as many as matter
 
     def extend(self, tokens: Sequence[int]) -> None:
         self._tail = self._behind(tokens)
 
     def is_active(self, drafted: Sequence[int]) -> bool:
-        return bool(self._banned(drafted))
+        return self._has_single or bool(self._completing(drafted))
 
-    def allows(self, token: int, drafted: Sequence[int]) -> bool:
-        return token not in self._banned(drafted)
-
-    def apply(self, row: NDArray[np.float32], drafted: Sequence[int]) -> None:
-        row[list(self._banned(drafted))] = BANNED
+    def allowed(self, drafted: Sequence[int]) -> Bits:
+        completing = self._completing(drafted)
+        return without(self._allowed, completing) if completing else self._allowed
 
     def _behind(self, tokens: Sequence[int]) -> tuple[int, ...]:
         text = (*self._tail, *tokens)
         return text[max(0, len(text) - self._longest) :]
 
-    def _banned(self, drafted: Sequence[int]) -> set[int]:
+    def _completing(self, drafted: Sequence[int]) -> list[int]:
+        """The tokens that would complete a word of several."""
         text = self._behind(drafted)
-        words = self._by_last.get(text[-1]) if text else None
-        if not words:
-            return self._always
-        return self._always.union(last for prefix, last in words if text[-len(prefix) :] == prefix)
+        ends = self._ends.get(text[-1], ()) if text else ()
+        return [last for prefix, last in ends if text[-len(prefix) :] == prefix]
 
 
 def bad_word_sequences(words: Iterable[str], encode: Encode) -> list[tuple[int, ...]]:

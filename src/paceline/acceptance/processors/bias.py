@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.acceptance.processors.base import LogitsProcessor
+from paceline.acceptance.processors.base import Edit
 
 
-class LogitBias(LogitsProcessor):
+class LogitBias(Edit):
     """Adds each bias, rounded to float32. A bias of -100 makes a token improbable; only a ban makes it impossible."""
 
     def __init__(self, biases: Sequence[tuple[int, float]]) -> None:

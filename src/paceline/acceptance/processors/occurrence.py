@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.acceptance.processors.base import LogitsProcessor
+from paceline.acceptance.processors.base import Edit
 from paceline.acceptance.processors.counts import TokenCounts
 
 
-class OccurrencePenalties(LogitsProcessor):
-    """Subtracts `presence` + `frequency` · count, summed in float64 and rounded once, from every token of the answer."""
+class OccurrencePenalties(Edit):
+    """Subtracts `presence` + `frequency` · count, in float64 and rounded once, from the tokens of the answer."""
 
     def __init__(self, presence: float, frequency: float) -> None:
         self._presence = presence

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from paceline.acceptance.processors.base import LogitsProcessor
+from paceline.acceptance.processors.base import Edit
 from paceline.acceptance.processors.counts import TokenCounts
 
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-class RepetitionPenalty(LogitsProcessor):
+class RepetitionPenalty(Edit):
     """Divides logits above zero by `penalty` and multiplies the others by it, in float64. What leaves the range of
     float32 stays at its end: no penalty bans a token.
     """

@@ -6,16 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.acceptance.base import NonFiniteLogitsError
-from paceline.acceptance.processors.base import LogitsProcessor
+from paceline.acceptance.processors.base import Edit
 from paceline.errors import UsageError
 from paceline.sampling_params import UserLogitsProcessor
 
 
-class UserProcessor(LogitsProcessor):
+class UserProcessor(Edit):
     """Calls `function(tokens, row)` with the answer's tokens, draft included, and a row of its own to keep or change.
 
-    It returns the row to go on with: same shape, minus infinity for a ban, neither NaN nor plus infinity. It has to be a
-    pure function of these two, or the text depends on how it was drafted. Costs time in proportion to the answer.
+    It returns the row to go on with: same shape, minus infinity for a ban, neither NaN nor plus infinity. It has to be
+    a pure function of these two, or the text depends on how it was drafted. Costs time in proportion to the answer.
     """
 
     def __init__(self, function: UserLogitsProcessor) -> None:
