@@ -5,8 +5,8 @@ chances can fall, and the ways are weighed. A chance is a uniform with a key, an
 number, so that noise which is shared by mistake is shared here too.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 from typing import TypeVar
@@ -25,12 +25,12 @@ Processed = Callable[[Row, Tokens], Law]  # raw logits and all tokens before the
 class Chances:
     """Uniforms in (0, 1), each known only as an interval that gets smaller with every question about it."""
 
-    def __init__(self, forced: Sequence[bool] = ()) -> None:
+    def __init__(self, forced: Sequence[bool] = (), known: Mapping[Hashable, tuple[float, float]] | None = None) -> None:
         self._answers = list(forced)
         self._num_forced = len(forced)
         self._num_asked = 0
         self.probability = 1.0
-        self.known: dict[Hashable, tuple[float, float]] = {}  # [low, high)
+        self.known = dict(known or {})  # [low, high)
 
     def is_below(self, key: Hashable, threshold: float) -> bool:
         low, high = self.known.get(key, (0.0, 1.0))
@@ -59,11 +59,13 @@ class Chances:
         return [[*self._answers[:i], False] for i in range(self._num_forced, self._num_asked)]
 
 
-def explore(program: Callable[[Chances], T]) -> Iterator[tuple[Chances, T]]:
-    """Every way in which `program` can go, with its chances; their probabilities sum to 1."""
+def explore(
+    program: Callable[[Chances], T], known: Mapping[Hashable, tuple[float, float]] | None = None
+) -> Iterator[tuple[Chances, T]]:
+    """Every way in which `program` can go, with its chances; their probabilities, given what is `known`, sum to 1."""
     waiting: list[list[bool]] = [[]]
     while waiting:
-        chances = Chances(waiting.pop())
+        chances = Chances(waiting.pop(), known)
         yield chances, program(chances)
         waiting += chances.alternatives()
 
@@ -224,11 +226,23 @@ def one_step(
 ) -> list[tuple[float, Outcome]]:
     """Everything that one verification can give, each with its probability."""
 
-    def program(chances: Chances) -> Outcome:
-        drafted = draft((), chances)
-        return decide(rule, verification(target, (), drafted, chances), make_draws(chances, 0))
+    outcomes = []
+    for drawn, drafted in explore(lambda chances: draft((), chances)):
+        for chances, outcome in explore(verify(rule, target, drafted, make_draws), drawn.known):
+            outcomes.append((drawn.probability * chances.probability, outcome))
+    return outcomes
 
-    return [(chances.probability, outcome) for chances, outcome in explore(program)]
+
+def verify(
+    rule: AcceptanceRule, target: Target, drafted: Drafted, make_draws: MakeDraws = EnumeratedDraws
+) -> Callable[[Chances], Outcome]:
+    """The verification of a draft that is there, at the start of the text."""
+    given = verification(target, (), drafted, Chances())
+
+    def program(chances: Chances) -> Outcome:
+        return decide(rule, replace(given, sampler=EnumeratedSampler(target, (), chances)), make_draws(chances, 0))
+
+    return program
 
 
 def many_steps(
