@@ -25,7 +25,9 @@ Processed = Callable[[Row, Tokens], Law]  # raw logits and all tokens before the
 class Chances:
     """Uniforms in (0, 1), each known only as an interval that gets smaller with every question about it."""
 
-    def __init__(self, forced: Sequence[bool] = (), known: Mapping[Hashable, tuple[float, float]] | None = None) -> None:
+    def __init__(
+        self, forced: Sequence[bool] = (), known: Mapping[Hashable, tuple[float, float]] | None = None
+    ) -> None:
         self._answers = list(forced)
         self._num_forced = len(forced)
         self._num_asked = 0
@@ -86,7 +88,9 @@ class Target:
         return (self._scale * generator.standard_normal(self.vocab_size)).astype(np.float32)
 
     def _law(self, prefix: Tokens) -> Law:
-        return self.processed(self.logits(prefix), prefix)
+        law = self.processed(self.logits(prefix), prefix)
+        law.flags.writeable = False  # no rule may change it
+        return law
 
     def joint(self, sequence: Tokens, begin: int = 0) -> float:
         """Probability of `sequence` given its first `begin` tokens. What cannot come up is not looked into."""
@@ -114,7 +118,7 @@ class EnumeratedSampler:
         if not np.isfinite(logits).all():
             raise NonFiniteLogitsError(f"position {position}")
         assert (logits == self._target.logits(prefix)).all()
-        return self._target.processed(logits, prefix)
+        return self._target.law(prefix)
 
     def sample(self, logits: Row, position: int, drafted: Sequence[int] = ()) -> int:
         return self._chances.draw(("target", position), self.law(logits, position, drafted))

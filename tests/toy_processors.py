@@ -1,9 +1,12 @@
 """Stand-ins for the processors between logits and p: short, and each a function of all tokens before."""
 
+from dataclasses import asdict
+
 import numpy as np
 from rule_enumeration import Processed, Row, Tokens
 
-from paceline.acceptance import Law
+from paceline.acceptance import Law, reference
+from paceline.acceptance.reference import DrawParams
 
 
 def softmax(z: Law) -> Law:
@@ -37,18 +40,16 @@ def frequency_penalty(logits: Row, prefix: Tokens) -> Law:
     return softmax(logits.astype(np.float64) - 0.9 * np.bincount(prefix, minlength=len(logits)))
 
 
-def min_p_after_penalty(logits: Row, prefix: Tokens) -> Law:
-    law = frequency_penalty(logits, prefix)
-    law[law < 0.3 * law.max()] = 0.0
-    return law / law.sum()
+def truncated_after_penalty(params: DrawParams) -> Processed:
+    """The product's own temperature and truncations, on logits that depend on the tokens before."""
 
+    def processed(logits: Row, prefix: Tokens) -> Law:
+        penalties = np.float32(0.9) * np.bincount(prefix, minlength=len(logits)).astype(np.float32)
+        law: Law = reference.law(logits - penalties, params)
+        return law
 
-def top_p_after_penalty(logits: Row, prefix: Tokens) -> Law:
-    law = repetition_penalty(logits, prefix)
-    order = np.argsort(-law, kind="stable")
-    before = np.cumsum(law[order]) - law[order]
-    law[order[before >= 0.7]] = 0.0
-    return law / law.sum()
+    processed.__name__ = ",".join(f"{name}={number}" for name, number in asdict(params).items())
+    return processed
 
 
 def grammar(logits: Row, prefix: Tokens) -> Law:
@@ -75,8 +76,9 @@ PROCESSED: tuple[Processed, ...] = (
     near_one_hot,
     repetition_penalty,
     frequency_penalty,
-    min_p_after_penalty,
-    top_p_after_penalty,
+    truncated_after_penalty(DrawParams(temperature=0.7, min_p=0.3)),
+    truncated_after_penalty(DrawParams(temperature=1.5, top_p=0.7)),
+    truncated_after_penalty(DrawParams(top_k=2)),
     grammar,
     banned_zero,
 )

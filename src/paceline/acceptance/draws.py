@@ -7,14 +7,15 @@ back as one that the text depends on already, and bias it. A step emits one resi
 behind it: its position is key enough.
 """
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paceline.acceptance.base import Law
-from paceline.acceptance.noise import Stream
+from paceline.acceptance.elementary import log
+from paceline.acceptance.noise import Stream, gumbel, uniform_of
+
+_SMALLEST_NORMAL = 2.0**-1022  # what is smaller has no logarithm here, and would never be drawn
 
 
 class Draws(Protocol):
@@ -37,17 +38,10 @@ class KeyedDraws:
         self._begin = begin
 
     def accepts(self, index: int, probability: float) -> bool:
-        return float(uniform(self._seed, self._begin, [index], Stream.ACCEPT)[0]) < probability
+        return uniform_of(self._seed, self._begin, index, Stream.ACCEPT) < probability
 
     def token(self, position: int, law: Law) -> int:
         """argmax(log law + Gumbel noise), ties to the lowest id. What has no probability needs no noise."""
-        support = np.flatnonzero(law)
-        with np.errstate(divide="ignore"):
-            noise = -np.log(-np.log(uniform(self._seed, position, support, Stream.RESIDUAL)))
-        return int(support[(np.log(law[support]) + noise).argmax()])
-
-
-def uniform(seed: int, position: int, tokens: Sequence[int] | NDArray[np.int64], stream: Stream) -> NDArray[np.float64]:
-    """A stand-in for the noise of `paceline.acceptance.noise`: float64 in (0, 1), one for each of `tokens`."""
-    generators = (np.random.default_rng((seed, position, int(token), int(stream))) for token in tokens)
-    return np.array([generator.random() for generator in generators])
+        support = np.flatnonzero(law >= _SMALLEST_NORMAL)
+        scores = log(law[support]) + gumbel(self._seed, position, support, Stream.RESIDUAL)
+        return int(support[scores.argmax()])
