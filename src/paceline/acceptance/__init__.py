@@ -9,11 +9,17 @@ from paceline.acceptance.base import (
     Verification,
     check_parents,
 )
+from paceline.acceptance.block import BlockRule
 from paceline.acceptance.greedy import GreedySampler
+from paceline.acceptance.laws import without
 from paceline.acceptance.match import MatchRule
+from paceline.acceptance.rejection import RejectionRule
+from paceline.acceptance.typical import TypicalRule
 from paceline.registry import Registry
 
-ACCEPTANCE_RULES: Registry[AcceptanceRule] = Registry("acceptance rule", {MatchRule.name: MatchRule})
+ACCEPTANCE_RULES: Registry[AcceptanceRule] = Registry(
+    "acceptance rule", {rule.name: rule for rule in (MatchRule, RejectionRule, BlockRule, TypicalRule)}
+)
 
 
 def create_acceptance_rule(name: str, **options: object) -> AcceptanceRule:
@@ -24,13 +30,17 @@ def create_acceptance_rule(name: str, **options: object) -> AcceptanceRule:
 __all__ = [
     "ACCEPTANCE_RULES",
     "AcceptanceRule",
+    "BlockRule",
     "GreedySampler",
     "Law",
     "MatchRule",
     "NonFiniteLogitsError",
     "Outcome",
+    "RejectionRule",
     "Sampler",
+    "TypicalRule",
     "Verification",
     "check_parents",
     "create_acceptance_rule",
+    "without",
 ]

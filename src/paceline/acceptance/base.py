@@ -60,7 +60,9 @@ class Verification:
     Row 0 of `logits`, float32 `[1 + draft tokens, vocabulary]`, belongs to the newest committed token and row i + 1 to
     draft token i. `parents[i]` is the index among the draft tokens of token i's parent, or -1 for the newest committed
     token; a chain names its parents too. `position` is the absolute position of the token that row 0 decides. `q` is
-    float64 `[draft tokens, vocabulary]`, None for a deterministic draft (a point mass).
+    float64 `[draft tokens, vocabulary]`, None for a deterministic draft (a point mass). Row i is what token i was drawn
+    from, given everything that was drawn before it: siblings in a tree stand in the order of drawing, and one that was
+    drawn without replacement has the row that lacks those before it, renormalised (`paceline.acceptance.without`).
     """
 
     sequence: int
@@ -91,10 +93,13 @@ class Outcome:
 
 
 class AcceptanceRule(ABC):
-    """`is_token_identical`: under the same seed the tokens are those of plain decoding, not only their distribution."""
+    """`is_token_identical`: under the same seed the tokens are those of plain decoding, not only their distribution.
+    `is_lossless`: their distribution is the target's; where it is not, every result is marked.
+    """
 
     name: ClassVar[str]
     is_token_identical: ClassVar[bool]
+    is_lossless: ClassVar[bool]
 
     @abstractmethod
     def accept_probability(self, p: Law, q: Law, token: int) -> float:

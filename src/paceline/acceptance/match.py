@@ -26,6 +26,7 @@ class MatchRule(AcceptanceRule):
 
     name: ClassVar[str] = "match"
     is_token_identical: ClassVar[bool] = True
+    is_lossless: ClassVar[bool] = True
 
     def accept_probability(self, p: Law, q: Law, token: int) -> float:  # noqa: ARG002 (holds for any q)
         return float(p[token])

@@ -111,6 +111,7 @@ class _TimedRule(AcceptanceRule):
 
     name: ClassVar[str] = MatchRule.name
     is_token_identical: ClassVar[bool] = True
+    is_lossless: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._rule = MatchRule()
