@@ -21,6 +21,7 @@ from soak_traffic import Traffic
 
 from paceline.cache import IntegrityError
 from paceline.engine import FinishReason, Request, StepOutput
+from paceline.errors import UnsoundEngineError
 from paceline.models import Tokenizer, open_model
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.telemetry import StepRecord
@@ -241,8 +242,11 @@ def main() -> int:
     service = SteppedEngine(runtime, tokenizer, soak.observe)
     sizes = []
     for part in (0.1, 0.45, 0.45):  # the first one warms up
-        soak.run(service, arguments.seconds * part)
-        soak.drain(service)
+        try:
+            soak.run(service, arguments.seconds * part)
+            soak.drain(service)
+        except (IntegrityError, UnsoundEngineError) as error:
+            soak.findings.problems.append(f"integrity: {error}")
         sizes.append({**service.sizes(), "resident bytes": resident_bytes()})
     findings = soak.findings
     findings.problems += growth(sizes) + mismatches(runtime, tokenizer, findings.samples)
