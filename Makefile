@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 FUZZ_SECONDS ?= 600
+SOAK_SECONDS ?= 600
 SANITIZE_SECONDS ?= 60
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,7 +22,7 @@ NATIVE_TESTS := tests/runtime tests/models/test_damaged.py tests/acceptance/test
 THREAD_TESTS := tests/runtime/test_threads.py \
   --deselect=tests/runtime/test_threads.py::test_a_forked_child_with_threads_of_its_own
 
-.PHONY: help demo test test-slow test-models test-native test-emulated fuzz sanitize sanitize-threads lint format bench docs clean check-system
+.PHONY: help demo test test-slow test-models test-native test-emulated fuzz soak sanitize sanitize-threads lint format bench docs clean check-system
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -48,6 +49,9 @@ test-emulated: $(BIN)/.build ## the same of processors that this one is not, emu
 
 fuzz: $(BIN)/.installed $(BIN)/.fuzz ## damaged models and hostile templates, FUZZ_SECONDS=600 of them; findings in build/fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS)
+
+soak: $(BIN)/.installed ## SOAK_SECONDS=600 of random traffic on the default model: leaks, stalls, gaps, wrong answers
+	$(BIN)/python tools/soak.py --seconds $(SOAK_SECONDS)
 
 sanitize: $(SANITIZED)/address/.installed ## the native tests, and SANITIZE_SECONDS=60 of damaged models, under address and undefined-behaviour sanitizers
 	$(BIN)/python tools/sanitize.py address $(SANITIZED)/address/site -m pytest $(NATIVE_TESTS) $(PYTEST_ARGS)

@@ -2,108 +2,20 @@
 
 # Numbers such as V26 are those of the survey of other engines' bug reports that these cases were taken from.
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
+from engine_desk import TABLE, TEXTS, VOCAB, Desk, right, wrong
 from engine_parts import WatchedProposer
 from engine_reference import Model
 
-from paceline.acceptance import MatchRule
-from paceline.controller import Controller, FixedController, OffController
-from paceline.engine import Engine, EngineOptions, FinishReason, Request, StepOutput
+from paceline.controller import FixedController
+from paceline.engine import EngineOptions, FinishReason
 from paceline.errors import UnsoundEngineError
-from paceline.proposers import NgramProposer, Proposer
+from paceline.proposers import NgramProposer
 from paceline.sampling_params import SamplingParams
 from paceline.telemetry import SpeculationStats, StepRecord
-from paceline.testing import (
-    ScriptedController,
-    ScriptedDraft,
-    ScriptedProposer,
-    TableModel,
-    decode_plainly,
-    seeded_table,
-)
-
-VOCAB = 5
-TABLE = seeded_table(VOCAB, seed=3)
-TEXTS = (b"a", b"b", b"c", b"d", b"e")
-
-
-def right(context: tuple[int, ...], num: int) -> ScriptedDraft:
-    return ScriptedDraft(tuple(decode_plainly(TABLE, context, num)))
-
-
-def wrong(context: tuple[int, ...], num: int) -> ScriptedDraft:
-    return ScriptedDraft(tuple((token + 1) % VOCAB for token in decode_plainly(TABLE, context, num)))
-
-
-class Desk:
-    """An engine over TABLE, and what it has handed out."""
-
-    def __init__(
-        self,
-        controller: Controller | None = None,
-        proposers: Sequence[Proposer] = (),
-        *,
-        eos: Iterable[int] = (),
-        num_pages: int = 16,
-        page_size: int = 4,
-        max_length: int = 64,
-        on_record: Callable[[StepRecord], object] | None = None,
-        model: TableModel | None = None,
-        options: EngineOptions | None = None,
-    ) -> None:
-        self.runtime = model or TableModel(
-            TABLE, VOCAB, num_pages=num_pages, page_size=page_size, max_length=max_length
-        )
-        self.records: list[StepRecord] = []
-        self.outputs: list[StepOutput] = []
-        self._on_record = on_record
-        self.engine = Engine(
-            self.runtime,
-            controller or OffController(),
-            proposers,
-            MatchRule(),
-            eos_token_ids=eos,
-            token_text=TEXTS.__getitem__,
-            options=options,
-            records=self._observe,
-        )
-
-    def _observe(self, record: StepRecord) -> None:
-        self.records.append(record)
-        if self._on_record is not None:
-            self._on_record(record)
-
-    def ask(self, prompt: Sequence[int], max_tokens: int | None = 12, **fields: object) -> int:
-        names = ("priority", "namespace", "num_speculative_tokens")
-        own = {name: fields.pop(name) for name in names if name in fields}
-        return self.engine.add_request(Request(prompt, SamplingParams(max_tokens, **fields), **own))  # type: ignore[arg-type]
-
-    def step(self, num: int = 1) -> list[StepOutput]:
-        new = []
-        for _ in range(num):
-            new += self.engine.step()
-            self.engine.check_integrity()
-        self.outputs += new
-        return new
-
-    def drain(self) -> None:
-        for _ in range(1000):
-            if not self.engine.has_unfinished:
-                assert self.engine.num_free_pages == self.runtime.info.num_pages
-                return
-            self.step()
-        raise AssertionError("the sequences do not end")
-
-    def tokens(self, sequence: int) -> list[int]:
-        return [token for output in self.outputs if output.sequence == sequence for token in output.tokens]
-
-    def reason(self, sequence: int) -> FinishReason | None:
-        return next(o.finish_reason for o in reversed(self.outputs) if o.sequence == sequence)
-
-    def num_reused(self, sequence: int) -> int:
-        return next(o.num_reused for o in self.outputs if o.sequence == sequence)
+from paceline.testing import ScriptedController, ScriptedDraft, ScriptedProposer, TableModel, decode_plainly
 
 
 def draft_model(
@@ -358,94 +270,6 @@ def test_tenants_share_nothing() -> None:
         sequence = desk.ask(prompt, namespace=namespace)
         desk.drain()
         assert desk.num_reused(sequence) == num_reused, namespace
-
-
-# Service
-
-
-def test_two_that_do_not_fit_together_never_wait_for_each_other() -> None:
-    """Both grow until there is no page left; the second gives way and is computed again."""
-    desk = Desk(
-        FixedController("scripted", 3),
-        [ScriptedProposer(right)],
-        num_pages=8,
-        max_length=28,
-        options=EngineOptions(max_draft_tokens=3),
-    )
-    asked = {desk.ask(prompt, 20): prompt for prompt in ((0,) * 8, (1,) * 8)}
-    desk.drain()
-    assert desk.engine.stats().num_preemptions > 0
-    for sequence, prompt in asked.items():
-        assert desk.tokens(sequence) == decode_plainly(TABLE, prompt, 20)
-
-
-def test_two_long_prompts_that_do_not_fit_together() -> None:
-    desk = Desk(num_pages=8, max_length=32)
-    asked = {desk.ask(prompt, 5): prompt for prompt in ((0,) * 25, (1,) * 25)}
-    desk.drain()
-    assert list(dict.fromkeys(output.sequence for output in desk.outputs)) == list(asked)
-    for sequence, prompt in asked.items():
-        assert desk.tokens(sequence) == decode_plainly(TABLE, prompt, 5)
-
-
-def test_gap_of_a_stream_while_a_long_prompt_is_read() -> None:
-    """Every step has a token for the stream, and few rows of the prompt."""
-    model = TableModel(TABLE, VOCAB, num_pages=40, max_length=100, max_rows=32)
-    options = EngineOptions(prefill_chunk=20, mixed_prefill_chunk=4)
-    desk = Desk(FixedController("scripted", 3), [ScriptedProposer(wrong)], model=model, options=options)
-    stream = desk.ask((0, 1), 30)
-    desk.step()
-    reader = desk.ask((2,) * 60, 3)
-    while not any(output.sequence == reader for output in desk.outputs):
-        assert next(output.sequence for output in desk.step()) == stream
-        record = desk.records[-1]
-        assert record.num_prefill_rows <= 4
-        assert record.num_decode_rows == 1
-        assert record.num_draft_rows <= 3
-    assert len(desk.records) == 1 + 60 // 4
-    desk.drain()
-
-
-def test_nobody_overtakes_the_first_in_line() -> None:
-    """A large request waits for pages; small ones behind it would have room, and wait too."""
-    desk = Desk(num_pages=8, max_length=32)
-    first = desk.ask((0,) * 12, 4)
-    desk.step()
-    large, small = desk.ask((1,) * 24, 4), desk.ask((2,), 2)
-    desk.step()
-    assert desk.engine.stats().num_running == 1
-    desk.drain()
-    assert list(dict.fromkeys(output.sequence for output in desk.outputs)) == [first, large, small]
-
-
-def test_priorities() -> None:
-    """The urgent one takes the place of the last that is less urgent; among equals it is the order of arrival."""
-    desk = Desk(options=EngineOptions(max_num_seqs=2))
-    first, second = desk.ask((0, 1), 20), desk.ask((1, 2), 20)
-    desk.step(2)
-    urgent, patient = desk.ask((2, 3), 6, priority=1), desk.ask((3, 4), 6, priority=-1)
-    assert {output.sequence for output in desk.step()} == {first, urgent}
-    desk.drain()
-    ends = [output.sequence for output in desk.outputs if output.finish_reason]
-    assert ends == [urgent, first, second, patient]
-    for sequence, prompt, num in ((first, (0, 1), 20), (second, (1, 2), 20), (urgent, (2, 3), 6), (patient, (3, 4), 6)):
-        assert desk.tokens(sequence) == decode_plainly(TABLE, prompt, num)
-
-
-def test_held_sequence_takes_no_part_and_gives_way_first() -> None:
-    desk = Desk(num_pages=8, max_length=28)
-    held, other = desk.ask((0,) * 8, 20), desk.ask((1,) * 8, 20)
-    desk.step(2)
-    desk.engine.hold(held)
-    num = len(desk.tokens(held))
-    while desk.engine.has_work:
-        assert [output.sequence for output in desk.step()] == [other]
-    assert desk.reason(other) is FinishReason.LENGTH
-    assert desk.engine.stats().num_preemptions == 1
-    assert (len(desk.tokens(held)), desk.engine.step()) == (num, [])
-    desk.engine.resume(held)
-    desk.drain()
-    assert desk.tokens(held) == decode_plainly(TABLE, (0,) * 8, 20)
 
 
 def test_nothing_grows_over_thousands_of_requests() -> None:
