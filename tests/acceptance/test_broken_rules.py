@@ -148,8 +148,8 @@ def test_noise_kept_for_a_position(is_draft_kept: bool, make_draws: MakeDraws) -
     def key(begin: int, position: int, index: int) -> tuple[str, int, int]:
         return ("draft", position, 0) if is_draft_kept else ("draft", begin, index)
 
-    target = Target(2, 24, plain)
-    drafter = Drafter(lambda prefix: random_law(2, 64, len(prefix)), (1, 1), key=key)
+    target = Target(2, 25, plain)
+    drafter = Drafter(lambda prefix: random_law(2, 65, len(prefix)), (1, 1), key=key)
     errors = [error(target, 3, many_steps(rule, target, drafter.draft, 3, make_draws)) for rule in RATIO_RULES]
     assert errors[0] < EXACT
     assert errors[1] > BROKEN if is_draft_kept or make_draws is KeptAccept else errors[1] < EXACT
