@@ -6,7 +6,7 @@ number, so that noise which is shared by mistake is shared here too.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import TypeVar
@@ -20,6 +20,14 @@ T = TypeVar("T")
 Tokens = tuple[int, ...]
 Row = NDArray[np.float32]
 Processed = Callable[[Row, Tokens], Law]  # raw logits and all tokens before them, to the processed p
+
+
+@lru_cache(None)
+def random_law(vocab_size: int, *key: int) -> Law:
+    """A distribution that `key` alone decides."""
+    law = np.random.default_rng(key).dirichlet(np.full(vocab_size, 0.7))
+    law.flags.writeable = False
+    return law
 
 
 class Chances:
@@ -123,7 +131,7 @@ class EnumeratedSampler:
     def sample(self, logits: Row, position: int, drafted: Sequence[int] = ()) -> int:
         return self._chances.draw(("target", position), self.law(logits, position, drafted))
 
-    def extend(self, tokens: Sequence[int]) -> None:
+    def extend(self, tokens: Sequence[int]) -> None:  # noqa: ARG002
         raise AssertionError("a rule commits nothing")
 
 
@@ -146,6 +154,7 @@ class Drafted:
     tokens: Tokens
     parents: Tokens
     q: NDArray[np.float64] | None
+    bad_rows: Tokens = ()  # rows whose logits are not finite
 
 
 @dataclass(frozen=True)
@@ -161,7 +170,7 @@ class Drafter:
     shape: Tokens
     is_sampled: bool = True
     is_with_replacement: bool = False
-    key: Callable[[int, int, int], Hashable] = field(default=lambda begin, position, index: ("draft", begin, index))
+    key: Callable[[int, int, int], Hashable] = lambda begin, position, index: ("draft", begin, index)  # noqa: ARG005
 
     def draft(self, committed: Tokens, chances: Chances) -> Drafted:
         paths, tokens, parents, rows = [committed], list[int](), list[int](), list[Law]()
@@ -211,13 +220,14 @@ def verification(target: Target, committed: Tokens, drafted: Drafted, chances: C
     for token, parent in zip(drafted.tokens, drafted.parents, strict=True):
         paths.append((*paths[parent + 1], token))
     logits = np.array([target.logits(path) for path in paths])
+    logits[list(drafted.bad_rows)] = np.nan
     sampler = EnumeratedSampler(target, committed, chances)
     return Verification(3, logits, drafted.tokens, drafted.parents, len(committed), sampler, drafted.q)
 
 
 def decide(rule: AcceptanceRule, given: Verification, draws: EnumeratedDraws) -> Outcome:
     outcome = rule.decide(given, draws) if isinstance(rule, RejectionRule) else rule.accept(given)
-    assert len(outcome.path) == len(outcome.tokens)
+    assert len(outcome.path) == len(outcome.tokens) + outcome.is_error
     assert outcome.path[0] == 0
     for row, parent, token in zip(outcome.path[1:], outcome.path, outcome.tokens, strict=False):
         assert given.parents[row - 1] == parent - 1
@@ -229,12 +239,11 @@ def one_step(
     rule: AcceptanceRule, target: Target, draft: MakeDrafted, make_draws: MakeDraws = EnumeratedDraws
 ) -> list[tuple[float, Outcome]]:
     """Everything that one verification can give, each with its probability."""
-
-    outcomes = []
-    for drawn, drafted in explore(lambda chances: draft((), chances)):
-        for chances, outcome in explore(verify(rule, target, drafted, make_draws), drawn.known):
-            outcomes.append((drawn.probability * chances.probability, outcome))
-    return outcomes
+    return [
+        (drawn.probability * chances.probability, outcome)
+        for drawn, drafted in explore(lambda chances: draft((), chances))
+        for chances, outcome in explore(verify(rule, target, drafted, make_draws), drawn.known)
+    ]
 
 
 def verify(
