@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import index
 from time import perf_counter
 
-from paceline.acceptance.greedy import GreedySampler
+from paceline.acceptance.base import Sampler
+from paceline.acceptance.canonical import create_sampler
+from paceline.acceptance.processors import Encode
 from paceline.engine.options import check_integer
 from paceline.engine.request import Request, SequenceState
 from paceline.engine.stops import StopStrings
@@ -16,7 +18,8 @@ TokenText = Callable[[int], bytes]  # what a token adds to the text, in UTF-8
 class Admission:
     """Knows what every sequence of an engine has in common.
 
-    `max_length`: tokens that prompt and answer may have together. `token_text` None: stop strings cannot be served.
+    `max_length`: tokens that prompt and answer may have together. `token_text` None: stop strings cannot be served;
+    `encode` None: nor can `bad_words`.
     """
 
     def __init__(
@@ -26,13 +29,14 @@ class Admission:
         eos_token_ids: Iterable[int],
         banned_token_ids: Iterable[int],
         token_text: TokenText | None,
+        encode: Encode | None,
     ) -> None:
         self._vocab_size = vocab_size
         self._max_length = max_length
         self._eos_ids = frozenset(eos_token_ids)
         self._banned_ids = frozenset(banned_token_ids)
         self._token_text = token_text
-        self._sampler = GreedySampler(vocab_size, self._banned_ids)
+        self._encode = encode
 
     def state(self, sequence: int, request: Request) -> SequenceState:
         """Raises UsageError for a request that could not run."""
@@ -47,7 +51,7 @@ class Admission:
             num_prompt=len(prompt),
             max_tokens=capacity if params.max_tokens is None else min(params.max_tokens, capacity),
             stop_ids=stop_ids,
-            sampler=self._sampler_of(len(prompt) + params.min_tokens, params.min_tokens, stop_ids),
+            sampler=self._sampler(request, prompt, stop_ids),
             stops=self._stops(params.stop),
             arrived=perf_counter(),
         )
@@ -77,18 +81,20 @@ class Admission:
             check_integer("num_speculative_tokens", request.num_speculative_tokens, 0)
         if not isinstance(request.priority, int) or isinstance(request.priority, bool):
             raise UsageError(f"priority is {request.priority!r}; expected an integer, higher ones first")
+        check_integer("sample_seed", request.sample_seed, 0)
         if not isinstance(request.namespace, str):
             raise UsageError(f"namespace is {request.namespace!r}; expected a text")
 
-    def _sampler_of(self, first_free: int, min_tokens: int, stop_ids: frozenset[int]) -> GreedySampler:
-        if not min_tokens or not stop_ids:
-            return self._sampler
-        try:
-            return GreedySampler(
-                self._vocab_size, self._banned_ids, early_banned=stop_ids, num_early_positions=first_free
-            )
-        except ValueError:
-            raise UsageError(f"min_tokens is {min_tokens}, and every token that could come ends the answer") from None
+    def _sampler(self, request: Request, prompt: Sequence[int], stop_ids: frozenset[int]) -> Sampler:
+        return create_sampler(
+            request.params,
+            seed=request.sample_seed,
+            prompt=prompt,
+            vocab_size=self._vocab_size,
+            banned_ids=self._banned_ids,
+            stop_ids=stop_ids,
+            encode=self._encode,
+        )
 
     def _stops(self, stops: Sequence[str]) -> StopStrings | None:
         if not stops:

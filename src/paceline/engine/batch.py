@@ -14,6 +14,7 @@ from paceline.proposers.base import Draft
 from paceline.runtime.base import Scores, Segment
 from paceline.value import value
 
+Logits = NDArray[np.float32]  # [rows, vocabulary]
 Drafts = Mapping[int, Draft]  # by sequence; those that a proposer was asked about
 
 
@@ -35,6 +36,10 @@ class BatchEntry:
     is_sampling: bool
     is_rerun: bool = False
     is_scoring: bool = False
+
+    @property
+    def wants_logprobs(self) -> bool:
+        return self.is_scoring or (self.is_sampling and self.state.request.params.logprobs is not None)
 
     @property
     def first_logits_row(self) -> int:
@@ -107,18 +112,18 @@ class Batch:
         A withdrawn sequence's results are void: its rows were computed for nothing.
         """
         verifications = []
-        for entry, begin, _ in self._logits_rows(drafts):
+        for entry, begin, end in self._logits_rows(drafts):
             if entry.is_sampling and entry.state.id not in withdrawn:
                 newest = begin + entry.num_run - 1 - entry.first_logits_row
-                verifications.append(self._verification(entry, drafts.get(entry.state.id), scores, newest))
+                verifications.append(self._verification(entry, drafts.get(entry.state.id), scores, newest, end))
         return verifications
 
-    def prompt_rows(self, drafts: Drafts, scores: Scores) -> dict[int, NDArray[np.float32]]:
-        """The logits of the run of each entry that is scoring, by sequence; views into `scores`."""
+    def logits(self, drafts: Drafts, scores: Scores) -> dict[int, Logits]:
+        """By sequence the logits of all its rows that wanted them, from `BatchEntry.first_logits_row` on; views."""
         return {
-            entry.state.id: scores.logits[begin : begin + entry.num_run, : self._vocab_size]
-            for entry, begin, _ in self._logits_rows(drafts)
-            if entry.is_scoring
+            entry.state.id: scores.logits[begin:end, : self._vocab_size]
+            for entry, begin, end in self._logits_rows(drafts)
+            if entry.wants_logprobs
         }
 
     def _logits_rows(self, drafts: Drafts) -> Iterator[tuple[BatchEntry, int, int]]:
@@ -129,14 +134,16 @@ class Batch:
             begin, end = end, end + entry.num_run - entry.first_logits_row + (len(draft.tokens) if draft else 0)
             yield entry, begin, end
 
-    def _verification(self, entry: BatchEntry, draft: Draft | None, scores: Scores, begin: int) -> Verification:
+    def _verification(
+        self, entry: BatchEntry, draft: Draft | None, scores: Scores, begin: int, end: int
+    ) -> Verification:
         state = entry.state
         if scores.rows[begin] != (state.id, entry.num_run - 1):
             raise RuntimeError(f"result row {begin} is {scores.rows[begin]}; expected sequence {state.id}")
         drafted, parents = (draft.tokens, draft.parents) if draft else ((), ())
         return Verification(
             sequence=state.id,
-            logits=scores.logits[begin : begin + 1 + len(drafted), : self._vocab_size],
+            logits=scores.logits[begin:end, : self._vocab_size],
             draft=drafted,
             parents=parents or tuple(range(-1, len(drafted) - 1)),
             position=len(state.tokens),

@@ -4,14 +4,11 @@ accept → scan the new tokens for stops and limits, stop before limit → trim 
 the caller. Nothing behind a stop has ever been seen by anything but the acceptance rule.
 """
 
-from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping, Sequence
 
 from paceline.acceptance.base import Outcome
 from paceline.cache.coordinator import CacheCoordinator
-from paceline.engine.batch import BatchEntry
+from paceline.engine.batch import BatchEntry, Logits
 from paceline.engine.drafting import ProposerGroup
 from paceline.engine.logprobs import TokenLogprobs, chain_logprobs
 from paceline.engine.output import FinishReason
@@ -42,17 +39,20 @@ class Commit:
     prompt_logprobs: tuple[TokenLogprobs, ...] = ()
 
 
-def decide(
-    entry: BatchEntry,
-    outcome: Outcome | None,
-    logits: NDArray[np.float32] | None = None,
-    prompt_rows: NDArray[np.float32] | None = None,
-) -> Commit:
+def decide_all(
+    entries: Sequence[BatchEntry], outcomes: Sequence[Outcome], logits: Mapping[int, Logits]
+) -> list[Commit]:
+    """One for each entry, in order. `logits`: of those that tell log-probabilities, by sequence."""
+    by_sequence = {outcome.sequence: outcome for outcome in outcomes}
+    return [decide(entry, by_sequence.get(entry.state.id), logits.get(entry.state.id)) for entry in entries]
+
+
+def decide(entry: BatchEntry, outcome: Outcome | None, logits: Logits | None = None) -> Commit:
     """Scan and trim; changes nothing. `outcome` is None for a prompt chunk that does not reach the prompt's end.
 
-    `logits`: the rows that the outcome was decided from; `prompt_rows`: those of the run, where it is scored.
+    `logits`: the entry's rows from its `first_logits_row` on, where it tells log-probabilities.
     """
-    prompt_logprobs = _prompt_logprobs(entry, prompt_rows)
+    prompt_logprobs = _prompt_logprobs(entry, logits)
     if outcome is None:
         return Commit(entry, range(entry.num_run), prompt_logprobs=prompt_logprobs)
     num, reason, stop = _end(entry.state, outcome)
@@ -69,7 +69,7 @@ def decide(
         num_discarded=len(outcome.tokens) - num,
         finish_reason=reason,
         stop=stop,
-        logprobs=_logprobs(entry.state, rows, outcome.tokens[:num], logits),
+        logprobs=_logprobs(entry, rows, outcome.tokens[:num], logits),
         prompt_logprobs=prompt_logprobs,
     )
 
@@ -94,24 +94,25 @@ def _end(state: SequenceState, outcome: Outcome) -> tuple[int, FinishReason | No
 
 
 def _logprobs(
-    state: SequenceState, rows: Sequence[int], tokens: Sequence[int], logits: NDArray[np.float32] | None
+    entry: BatchEntry, rows: Sequence[int], tokens: Sequence[int], logits: Logits | None
 ) -> tuple[TokenLogprobs, ...]:
-    num_top = state.request.params.logprobs
+    num_top = entry.state.request.params.logprobs
     if num_top is None or logits is None:
         return ()
-    return chain_logprobs(logits, rows, tokens, num_top)
+    newest = entry.num_run - 1 - entry.first_logits_row
+    return chain_logprobs(logits, [newest + row for row in rows], tokens, num_top)
 
 
-def _prompt_logprobs(entry: BatchEntry, rows: NDArray[np.float32] | None) -> tuple[TokenLogprobs, ...]:
+def _prompt_logprobs(entry: BatchEntry, logits: Logits | None) -> tuple[TokenLogprobs, ...]:
     """Of the tokens behind the rows of the run, as far as they are the prompt's and were not scored before."""
     state = entry.state
     num_top = state.request.params.prompt_logprobs
-    if num_top is None or rows is None:
+    if num_top is None or logits is None or not entry.is_scoring:
         return ()
     first = max(state.length, state.num_prompt_logprobs)
     end = min(state.length + entry.num_run, state.num_prompt - 1)
     indices = range(first, end)  # position i has the row that decides token i + 1
-    return chain_logprobs(rows, [i - state.length for i in indices], [state.tokens[i + 1] for i in indices], num_top)
+    return chain_logprobs(logits, [i - state.length for i in indices], [state.tokens[i + 1] for i in indices], num_top)
 
 
 def apply(commit: Commit, cache: CacheCoordinator, proposers: ProposerGroup) -> None:

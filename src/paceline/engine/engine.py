@@ -6,14 +6,15 @@ Knows no text and no model file. Not thread-safe. Plain decoding is the same cod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 
-from paceline.acceptance.base import AcceptanceRule, Outcome
+from paceline.acceptance.base import AcceptanceRule
+from paceline.acceptance.processors import Encode
 from paceline.cache.base import IntegrityError
 from paceline.cache.coordinator import CacheCoordinator
 from paceline.cache.paged import PagedCache
 from paceline.controller.base import Controller
 from paceline.engine.admission import Admission, TokenText
-from paceline.engine.batch import Batch, BatchEntry
-from paceline.engine.commit import Commit, apply, decide
+from paceline.engine.batch import Batch
+from paceline.engine.commit import Commit, apply, decide_all
 from paceline.engine.drafting import ProposerGroup, check_plan
 from paceline.engine.health import Health
 from paceline.engine.options import EngineOptions, Limits
@@ -31,8 +32,8 @@ from paceline.telemetry.base import StepRecord
 
 class Engine:
     """Serves many requests at once. `eos_token_ids`: the model's end-of-text tokens. `banned_token_ids`: ids that no
-    answer may hold. `token_text`: the bytes that a token adds to the text, for stop strings. `records`: called with
-    every StepRecord; it must not raise.
+    answer may hold. `token_text`: the bytes that a token adds to the text, for stop strings. `encode`: from text to
+    tokens, for bad words. `records`: called with every StepRecord; it must not raise.
 
     A step that raises in its forward or before it, by an interrupt for example, has committed nothing and may be tried
     again. One that raises later ends the sequences that were in it: nobody can tell what their callers have missed.
@@ -52,6 +53,7 @@ class Engine:
         eos_token_ids: Iterable[int] = (),
         banned_token_ids: Iterable[int] = (),
         token_text: TokenText | None = None,
+        encode: Encode | None = None,
         options: EngineOptions | None = None,
         records: Callable[[StepRecord], None] | None = None,
     ) -> None:
@@ -64,7 +66,9 @@ class Engine:
         self._cache = CacheCoordinator(target, self._proposers.make_caches(), reuses_prefixes=options.reuses_prefixes)
         capacity = info.num_pages * info.page_size
         self._max_length = min(info.max_length, capacity)
-        self._admission = Admission(info.vocab_size, self._max_length, eos_token_ids, banned_token_ids, token_text)
+        self._admission = Admission(
+            info.vocab_size, self._max_length, eos_token_ids, banned_token_ids, token_text, encode
+        )
         self._scheduler = Scheduler(self._cache, Limits.of(options, info), info.vocab_size, capacity)
         self._records = records
         self._ids = count()
@@ -173,13 +177,10 @@ class Engine:
         scores = self._runtime.forward(segments)
         clock.end_verify()
         withdrawn = self._turn.noted()  # what was computed for these is late: they have ended, or will start again
-        verifications = batch.verifications(drafts, scores, withdrawn)
-        outcomes = {each.sequence: self._rule.accept(each) for each in verifications}
-        logits = {each.sequence: each.logits for each in verifications}
-        prompt_rows = batch.prompt_rows(drafts, scores)
+        outcomes = [self._rule.accept(each) for each in batch.verifications(drafts, scores, withdrawn)]
         entries = [entry for entry in batch.entries if entry.state.id not in withdrawn]
+        commits = decide_all(entries, outcomes, batch.logits(drafts, scores))
         try:
-            commits = [decide(entry, *(rows.get(entry.state.id) for rows in (outcomes, logits, prompt_rows))) for entry in entries]
             self._apply(commits)
             record = build_record(self._num_steps, batch, plan, drafts, commits, clock)
             self._observe(record)
@@ -199,15 +200,12 @@ class Engine:
             self._health.examine(self.check_integrity)
         return batch
 
-    def _commit(self, entries: Sequence[BatchEntry], outcomes: Sequence[Outcome]) -> list[Commit]:
-        by_sequence = {outcome.sequence: outcome for outcome in outcomes}
-        commits = [decide(entry, by_sequence.get(entry.state.id)) for entry in entries]
+    def _apply(self, commits: Sequence[Commit]) -> None:
         for commit in commits:
             apply(commit, self._cache, self._proposers)
             if commit.finish_reason is not None:
                 self._scheduler.remove(commit.entry.state.id)
                 self._roster.finish_counts[commit.finish_reason] += 1
-        return commits
 
     def _observe(self, record: StepRecord) -> None:
         self._num_steps += 1
