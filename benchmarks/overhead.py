@@ -22,7 +22,6 @@ QUESTION = "Correct the spelling and write it again: the quick brown fox jumpd o
 
 def host_milliseconds(model: str, proposer: str) -> list[float]:
     """One figure for each decode step of an answer to QUESTION."""
-    from paceline.acceptance import create_acceptance_rule
     from paceline.api import Speculation
     from paceline.engine import Engine, Request
     from paceline.models import encode_chat, open_model
@@ -35,8 +34,8 @@ def host_milliseconds(model: str, proposer: str) -> list[float]:
         tokenizer, template = opened.tokenizer(), opened.chat_template()
         runtime = NativeRuntime.load(opened)
     assert template is not None
-    controller, proposers = Speculation(proposer).create()
-    engine = Engine(runtime, controller, proposers, create_acceptance_rule("match"), records=records.append)
+    controller, proposers, rule = Speculation(proposer).create()
+    engine = Engine(runtime, controller, proposers, rule, records=records.append)
     prompt = encode_chat(tokenizer, template, [{"role": "user", "content": QUESTION}])
     engine.add_request(Request(prompt, SamplingParams(max_tokens=128, ignore_eos=True)))
     while engine.has_unfinished:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         SpeculationSummary,
         Stream,
         Timing,
+        TokenLogprobs,
         Usage,
     )
     from paceline.errors import (
@@ -51,6 +52,7 @@ __all__ = [
     "SpeculationSummary",
     "Stream",
     "Timing",
+    "TokenLogprobs",
     "UnsupportedModelError",
     "Usage",
     "UsageError",

@@ -6,6 +6,7 @@ from paceline.api.llm import LLM
 from paceline.api.outputs import Piece, RequestOutput, SpeculationSummary, Timing, Usage
 from paceline.api.speculation import Speculation
 from paceline.api.stream import Stream
+from paceline.engine import TokenLogprobs
 
 __all__ = [
     "LLM",
@@ -17,5 +18,6 @@ __all__ = [
     "SpeculationSummary",
     "Stream",
     "Timing",
+    "TokenLogprobs",
     "Usage",
 ]

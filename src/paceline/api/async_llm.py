@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -19,10 +21,10 @@ from paceline.api.inputs import (
     is_conversation,
 )
 from paceline.api.loading import ModelOptions, load
-from paceline.api.outputs import RequestOutput
+from paceline.api.outputs import RequestOutput, joined
 from paceline.api.speculation import Speculation
 from paceline.api.terms import Terms
-from paceline.engine import DEFAULT_MAX_NUM_SEQS, AsyncEngine, EngineStats, TokenStream
+from paceline.engine import DEFAULT_MAX_NUM_SEQS, AsyncEngine, EngineStats, Request, TokenStream
 from paceline.engine.async_engine import DEFAULT_MAX_BUFFERED_TOKENS, DEFAULT_MAX_WAITING
 from paceline.engine.options import check_integer
 from paceline.models import Progress, Quantization, Tokenizer, Tool
@@ -161,12 +163,13 @@ class AsyncLLM:
         engine, encoder = self._engine(), self._loaded.encoder
         options = deepcopy(ChatOptions(tools, chat_template_kwargs))
         asked = _copied(prompt)
-        collector = Collector((), self.tokenizer, terms.params.stop)
+        request = terms.only_choice(())
+        collector = Collector(request, self.tokenizer, self._loaded.rule)
 
         async def start() -> TokenStream:
             ids = await _encoded(asked, lambda: encoder.either(asked, options))
             collector.prompt_ids = tuple(ids)
-            return await engine.add_request(terms.request(ids))
+            return await engine.add_request(replace(request, prompt=ids))
 
         return AsyncStream(asyncio.create_task(start()), collector)
 
@@ -191,7 +194,7 @@ class AsyncLLM:
 
     async def _answers(self, prompts: list[list[int]], terms: Terms) -> list[RequestOutput]:
         """In order; all or none."""
-        tasks = [asyncio.create_task(self._answer(ids, terms)) for ids in prompts]
+        tasks = [asyncio.create_task(self._answer(terms.choices(ids))) for ids in prompts]
         try:
             return await asyncio.gather(*tasks)
         finally:
@@ -199,19 +202,20 @@ class AsyncLLM:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _answer(self, ids: list[int], terms: Terms) -> RequestOutput:
-        collector = Collector(tuple(ids), self.tokenizer, terms.params.stop)
-        async with await self._engine().add_request(terms.request(ids)) as tokens:
-            async for output in tokens:
-                collector.add(output)
-        return collector.output()
-
-
-def _copied(prompt: Prompt | Conversation) -> Prompt | Conversation:
-    """What the caller does to his own afterwards has no effect: a stream encodes it later."""
-    if isinstance(prompt, str):
-        return prompt
-    return deepcopy(prompt) if is_conversation(prompt) else as_token_ids(cast(Sequence[int], prompt))
+    async def _answer(self, choices: list[Request]) -> RequestOutput:
+        """All choices of one prompt. The first reads it for all, so the others are asked for behind it."""
+        async with AsyncExitStack() as stack:
+            streams, first = list[tuple[Collector, TokenStream]](), None
+            for request in choices:
+                tokens = await stack.enter_async_context(
+                    await self._engine().add_request(replace(request, fork_of=first))
+                )
+                streams.append((Collector(request, self.tokenizer, self._loaded.rule), tokens))
+                first = tokens.sequence if first is None else first
+            for collector, tokens in streams:
+                async for output in tokens:
+                    collector.add(output)
+        return joined([collector.output() for collector, _ in streams])
 
 
 async def _encoded(what: object, encode: Callable[[], T]) -> T:

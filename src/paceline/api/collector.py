@@ -1,25 +1,31 @@
 """Gathers what the engine yields for one request: pieces of text, times and speculation figures."""
 
 from collections import deque
-from collections.abc import Sequence
 from itertools import groupby
 
-from paceline.api.outputs import FinishReasonName, Piece, RequestOutput, SpeculationSummary, Timing, Usage
-from paceline.engine import OutputTimes, StepOutput
+from paceline.api.outputs import FinishReasonName, Piece, PlannedStep, RequestOutput, SpeculationSummary, Timing, Usage
+from paceline.acceptance import AcceptanceRule
+from paceline.controller import OFF
+from paceline.engine import OutputTimes, Request, StepOutput, TokenLogprobs
 from paceline.models import Detokenizer, Tokenizer
-from paceline.telemetry import SpeculationStats
+from paceline.telemetry import Reason, SequenceStep, SpeculationStats
 
 
 class Collector:
     """One request's answer so far. Pieces wait in `pending` until somebody streams them."""
 
-    def __init__(self, prompt_ids: tuple[int, ...], tokenizer: Tokenizer, stops: Sequence[str] = ()) -> None:
-        self.prompt_ids = prompt_ids
+    def __init__(self, request: Request, tokenizer: Tokenizer, rule: AcceptanceRule) -> None:
+        self.prompt_ids = tuple(request.prompt)
         self.pending: deque[Piece] = deque()
         self.finish_reason: FinishReasonName | None = None
-        self._detokenizer = Detokenizer(tokenizer, stops=stops)
+        self._request = request
+        self._rule = rule
+        self._detokenizer = Detokenizer(tokenizer, stops=request.params.stop)
         self._tokens: list[int] = []
         self._text: list[str] = []
+        self._logprobs: list[TokenLogprobs] = []
+        self._prompt_logprobs: list[TokenLogprobs] = []
+        self._plan: list[PlannedStep] = []
         self._stats = SpeculationStats()
         self._first: OutputTimes | None = None  # of the first token
         self._last = 0.0
@@ -31,12 +37,14 @@ class Collector:
 
     def add(self, output: StepOutput) -> None:
         if output.step is not None:
-            self._stats.add_sequence(output.step)
+            self._add_step(output.step)
         if output.times is not None and output.tokens:
             self._first = self._first if self._first is not None else output.times
             self._last = output.times.now
             self._num_reused = output.num_reused
         self._tokens += output.tokens
+        self._logprobs += output.logprobs
+        self._prompt_logprobs += output.prompt_logprobs
         pieces = [
             self._piece(tuple(token for token, _ in run), is_draft)
             for is_draft, run in groupby(zip(output.tokens, output.is_draft, strict=True), key=lambda pair: pair[1])
@@ -49,6 +57,11 @@ class Collector:
                 pieces.append(Piece(rest, (), False))
         self.pending.extend(pieces)
 
+    def _add_step(self, step: SequenceStep) -> None:
+        self._stats.add_sequence(step)
+        if not self._rule.is_token_identical and step.reason is not Reason.PREFILL:
+            self._plan.append(PlannedStep(step.proposer if step.drafted else OFF, step.drafted))
+
     def _piece(self, tokens: tuple[int, ...], is_draft: bool) -> Piece:
         text = self._detokenizer.push(tokens)
         self._text.append(text)
@@ -56,6 +69,7 @@ class Collector:
 
     def output(self) -> RequestOutput:
         """The answer; of a request that has not ended, what there is of it, with the finish reason "abort"."""
+        params = self._request.params
         return RequestOutput(
             text="".join(self._text),
             token_ids=tuple(self._tokens),
@@ -64,6 +78,10 @@ class Collector:
             usage=Usage(len(self.prompt_ids), len(self._tokens), self._num_reused),
             timing=self._timing(),
             speculation=self._summary(),
+            sample_seed=self._request.sample_seed,
+            is_lossless=self._rule.is_lossless,
+            logprobs=tuple(self._logprobs) if params.logprobs is not None else None,
+            prompt_logprobs=(None, *self._prompt_logprobs) if params.prompt_logprobs is not None else None,
         )
 
     def _timing(self) -> Timing:
@@ -82,4 +100,5 @@ class Collector:
             stats.num_drafts,
             stats.num_draft_tokens,
             stats.num_accepted_tokens,
+            tuple(self._plan),
         )

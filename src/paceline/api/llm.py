@@ -1,6 +1,7 @@
 """A model that answers prompts."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from paceline.api.collector import Collector
 from paceline.api.deliveries import Deliveries
 from paceline.api.inputs import ChatOptions, Conversation, Prompt, as_conversations, as_prompts
 from paceline.api.loading import ModelOptions, load
-from paceline.api.outputs import RequestOutput
+from paceline.api.outputs import RequestOutput, joined
 from paceline.api.prefill import PrefillProgress
 from paceline.api.speculation import Speculation
 from paceline.api.stream import Stream
@@ -66,6 +67,7 @@ class LLM:
         self._tokenizer = loaded.tokenizer
         self._encoder = loaded.encoder
         self._engine = loaded.engine
+        self._rule = loaded.rule
 
     @property
     def runtime(self) -> NativeRuntime:
@@ -102,7 +104,7 @@ class LLM:
         served before others that are open, such as streams.
         """
         terms = Terms.of(params, namespace, priority)
-        return self._run([terms.request(self._encoder.prompt(prompt)) for prompt in as_prompts(prompts)])
+        return self._run([terms.choices(self._encoder.prompt(prompt)) for prompt in as_prompts(prompts)])
 
     def chat(
         self,
@@ -121,7 +123,7 @@ class LLM:
         """
         terms, options = Terms.of(params, namespace, priority), ChatOptions(tools, chat_template_kwargs)
         conversations = as_conversations(messages)
-        return self._run([terms.request(self._encoder.conversation(each, options)) for each in conversations])
+        return self._run([terms.choices(self._encoder.conversation(each, options)) for each in conversations])
 
     def stream(
         self,
@@ -139,25 +141,34 @@ class LLM:
         Requests are computed together: whatever else is asked for while it is open brings this one forward too.
         """
         terms, options = Terms.of(params, namespace, priority), ChatOptions(tools, chat_template_kwargs)
-        sequence, collector = self._add(terms.request(self._encoder.either(prompt, options)))
+        sequence, collector = self._add(terms.only_choice(self._encoder.either(prompt, options)))
         return Stream(collector, self._step, lambda: self._abort(sequence))
 
-    def _run(self, requests: Sequence[Request]) -> list[RequestOutput]:
+    def _run(self, prompts: Sequence[Sequence[Request]]) -> list[RequestOutput]:
+        """The answers to each prompt, given as the requests of its choices."""
         added: dict[int, Collector] = {}
         try:
-            for request in requests:
-                sequence, collector = self._add(request)
-                added[sequence] = collector
+            groups = [self._add_choices(choices, added) for choices in prompts]
             while any(collector.finish_reason is None for collector in added.values()):
                 self._step()
         except BaseException:
             for sequence in added:
                 self._abort(sequence)
             raise
-        return [collector.output() for collector in added.values()]
+        return [joined([collector.output() for collector in group]) for group in groups]
+
+    def _add_choices(self, choices: Sequence[Request], added: dict[int, Collector]) -> list[Collector]:
+        """Queue the choices of one prompt, which the first of them reads for all. Each is in `added` once it is queued."""
+        collectors, first = list[Collector](), None
+        for request in choices:
+            sequence, collector = self._add(replace(request, fork_of=first))
+            added[sequence] = collector
+            collectors.append(collector)
+            first = sequence if first is None else first
+        return collectors
 
     def _add(self, request: Request) -> tuple[int, Collector]:
-        collector = Collector(tuple(request.prompt), self._tokenizer, request.params.stop)
+        collector = Collector(request, self._tokenizer, self._rule)
         return self._deliveries.submit(self._engine, request, collector), collector
 
     def _abort(self, sequence: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paceline.acceptance import create_acceptance_rule
+from paceline.acceptance import AcceptanceRule
 from paceline.api.encoding import Encoder
 from paceline.api.speculation import Speculation
 from paceline.engine import Engine, EngineOptions
@@ -46,11 +46,12 @@ class LoadedModel:
     tokenizer: Tokenizer
     encoder: Encoder
     engine: Engine
+    rule: AcceptanceRule
 
 
 def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord], None] | None) -> LoadedModel:
     """Raises PacelineError for a model that cannot be had or run, UsageError for options out of range."""
-    controller, proposers = options.speculation.create()
+    controller, proposers, rule = options.speculation.create()
     engine_options = EngineOptions(
         max_num_seqs=options.max_num_seqs,
         max_draft_tokens=options.speculation.max_draft_tokens,
@@ -66,14 +67,15 @@ def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord
         runtime,
         controller,
         proposers,
-        create_acceptance_rule("match"),
+        rule,
         eos_token_ids=tokenizer.stop_ids,
         banned_token_ids=tokenizer.unproducible_ids,
         token_text=tokenizer.text_bytes,
+        encode=tokenizer.encode_continuation,
         options=engine_options,
         records=records,
     )
-    return LoadedModel(runtime, tokenizer, Encoder(tokenizer, template, engine.max_length), engine)
+    return LoadedModel(runtime, tokenizer, Encoder(tokenizer, template, engine.max_length), engine, rule)
 
 
 def _native_options(options: ModelOptions, context_length: int, vocab_size: int) -> NativeOptions:

@@ -1,7 +1,10 @@
 """What a request returns."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from paceline.engine import TokenLogprobs
 
 FinishReasonName = Literal["stop", "length", "error", "abort"]
 
@@ -36,11 +39,20 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """What one decode step checked: `num_draft_tokens` of `proposer`, "off" for none."""
+
+    proposer: str
+    num_draft_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class SpeculationSummary:
     """Speculation over the decode steps of a request; the definitions are `paceline.telemetry.SpeculationStats`'s.
 
     `mean_acceptance_length` is tokens per target forward, the bonus token included: 1.0 is plain decoding, None means
-    that there was no decode step. `draft_acceptance_rate` is None where nothing was drafted.
+    that there was no decode step. `draft_acceptance_rate` is None where nothing was drafted. `plan`: the steps in their
+    order, under the rules that are exact in distribution only: there the text depends on them as well as on the seed.
     """
 
     mean_acceptance_length: float | None
@@ -48,6 +60,7 @@ class SpeculationSummary:
     num_drafts: int
     num_draft_tokens: int
     num_accepted_tokens: int
+    plan: tuple[PlannedStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +78,13 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class RequestOutput:
     """An answer. `finish_reason` is "stop" (end of text or turn, a stop token or string), "length" (`max_tokens` or the
-    capacity), "error" (the model computed something that is no number; the text before it stands) or "abort".
+    capacity), "error" (the model computed something that is no number, or no token was left to draw; the text before it
+    stands) or "abort".
+
+    `sample_seed`: asked again with it as `seed` and n = 1, the same request gives the same answer. `is_lossless`:
+    whether tokens have the target's own distribution; False under a rule that was allowed to be lossy. `logprobs`: one
+    for each token of the answer, and `prompt_logprobs` one for each of the prompt, None for its first; both None unless
+    asked for. `choices`: all answers where n > 1, this one first; empty where it is the only one.
     """
 
     text: str
@@ -75,3 +94,13 @@ class RequestOutput:
     usage: Usage
     timing: Timing
     speculation: SpeculationSummary
+    sample_seed: int = 0
+    is_lossless: bool = True
+    logprobs: tuple[TokenLogprobs, ...] | None = None
+    prompt_logprobs: tuple[TokenLogprobs | None, ...] | None = None
+    choices: tuple["RequestOutput", ...] = ()
+
+
+def joined(choices: Sequence[RequestOutput]) -> RequestOutput:
+    """The answers to one prompt as one output."""
+    return choices[0] if len(choices) == 1 else replace(choices[0], choices=tuple(choices))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, Self
 
+from paceline.acceptance import AcceptanceRule, MatchRule, TypicalRule, create_acceptance_rule
 from paceline.controller import OFF, Controller, create_controller
 from paceline.errors import UsageError
 from paceline.proposers import PROPOSERS, Proposer, create_proposer
@@ -17,12 +18,16 @@ MAX_SPECULATIVE_TOKENS = 15  # with the token that they follow, the 16 rows that
 class Speculation:
     """`proposer`: "off" or a registered proposer. `options` go to the proposer. Raises UsageError for what is unknown.
 
-    The text is the same whatever is chosen here; only its speed changes.
+    `rule`: which draft tokens stand. Under "match", the default, the text is the same whatever is chosen here; only its
+    speed changes. "rejection" and "block" keep the distribution of the text, not the text. "typical" keeps neither, and
+    needs `allow_lossy`.
     """
 
     proposer: str = OFF
     num_speculative_tokens: int = DEFAULT_NUM_SPECULATIVE_TOKENS
     options: Mapping[str, Any] = field(default_factory=dict)
+    rule: str = MatchRule.name
+    allow_lossy: bool = False
 
     def __post_init__(self) -> None:
         number = self.num_speculative_tokens
@@ -66,15 +71,24 @@ class Speculation:
         """The most that a sequence drafts in a step: a request may ask for more than `num_speculative_tokens`."""
         return 0 if self.proposer == OFF else MAX_SPECULATIVE_TOKENS
 
-    def create(self) -> tuple[Controller, list[Proposer]]:
-        """A controller and the proposers that it plans for."""
+    def create(self) -> tuple[Controller, list[Proposer], AcceptanceRule]:
+        """A controller, the proposers that it plans for, and the rule that judges them."""
+        rule = self._create_rule()
         if self.proposer == OFF:
-            return create_controller(OFF), []
+            return create_controller(OFF), [], rule
         proposer = create_proposer(self.proposer, **self.options)
         controller = create_controller(
             "fixed", proposer=self.proposer, num_speculative_tokens=self.num_speculative_tokens
         )
-        return controller, [proposer]
+        return controller, [proposer], rule
+
+    def _create_rule(self) -> AcceptanceRule:
+        if not isinstance(self.allow_lossy, bool):
+            raise UsageError(f"allow_lossy is {self.allow_lossy!r}; expected True or False")
+        is_lossy = self.rule == TypicalRule.name
+        if self.allow_lossy and not is_lossy:
+            raise UsageError(f"allow_lossy is True, and the rule {self.rule!r} loses nothing; leave it out")
+        return create_acceptance_rule(self.rule, **({"allow_lossy": self.allow_lossy} if is_lossy else {}))
 
 
 def _hint(close: list[str], known: list[str]) -> str:

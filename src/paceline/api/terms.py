@@ -1,9 +1,11 @@
 """What a call says of its requests beside their prompts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from secrets import randbits
 from typing import Self
 
+from paceline.acceptance.noise import sample_seed
 from paceline.engine import Request
 from paceline.errors import UsageError
 from paceline.sampling_params import SamplingParams
@@ -24,5 +26,23 @@ class Terms:
             raise UsageError(f"params is {params!r}; expected SamplingParams or None")
         return cls(params if params is not None else SamplingParams(), namespace, priority)
 
-    def request(self, ids: Sequence[int]) -> Request:
-        return Request(ids, self.params, namespace=self.namespace, priority=self.priority)
+    def choices(self, ids: Sequence[int]) -> list[Request]:
+        """The requests that answer one prompt, `params.n` of them. Without a seed one is drawn."""
+        params, seed = self.params, self.params.seed if self.params.seed is not None else randbits(64)
+        others = replace(params, prompt_logprobs=None) if params.n > 1 else params  # the prompt is scored once
+        return [
+            Request(
+                ids,
+                others if i else params,
+                sample_seed=sample_seed(seed, i),
+                namespace=self.namespace,
+                priority=self.priority,
+            )
+            for i in range(params.n)
+        ]
+
+    def only_choice(self, ids: Sequence[int]) -> Request:
+        """Raises UsageError where more than one answer is wanted: a stream is one."""
+        if self.params.n != 1:
+            raise UsageError(f"n is {self.params.n}; a stream is one answer, ask for each with a seed of its own")
+        return self.choices(ids)[0]

@@ -2,6 +2,7 @@
 
 from paceline.engine.async_engine import AsyncEngine
 from paceline.engine.engine import Engine
+from paceline.engine.logprobs import TokenLogprobs
 from paceline.engine.options import DEFAULT_MAX_NUM_SEQS, EngineOptions
 from paceline.engine.output import FinishReason, OutputTimes, StepOutput
 from paceline.engine.request import Request, SequenceState
@@ -23,5 +24,6 @@ __all__ = [
     "SequenceState",
     "StepOutput",
     "StopMatch",
+    "TokenLogprobs",
     "TokenStream",
 ]

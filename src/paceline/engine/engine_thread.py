@@ -15,8 +15,8 @@ from paceline.engine.request import Request
 _LOG = logging.getLogger(__name__)
 _LEAVE_SECONDS = 10.0  # what the end of the process waits for the step at hand; one that hangs must not hold it up
 
-Event = StepOutput | Exception | None
-"""What is told of a request: that it was taken (None), what it yielded, or why it was refused."""
+Event = StepOutput | Exception | int
+"""What is told of a request: that it was taken (the id of its sequence), what it yielded, or why it was refused."""
 Events = list[tuple[int, Event]]  # by the ticket that whoever submitted the request chose
 
 
@@ -143,7 +143,7 @@ class EngineThread:
             self._events.append((ticket, error))
             return
         self._sequences[ticket], self._tickets[sequence] = sequence, ticket
-        self._events.append((ticket, None))
+        self._events.append((ticket, sequence))
 
     def _abort(self, ticket: int) -> None:
         sequence = self._sequences.get(ticket)

@@ -33,7 +33,8 @@ class StepOutput:
     `is_draft[i]` tells whether `tokens[i]` is an accepted draft token; the others are the target's own. `stop`: the
     stop string that the last of the tokens completed. `step`: the sequence's part in the step's record. `num_reused`:
     prompt tokens that were in the cache already. `logprobs`: one for each token, where the request wants them;
-    `prompt_logprobs`: of the prompt tokens that this step scored, in order, from the second one on. Nothing but the reason is known of a sequence that was withdrawn.
+    `prompt_logprobs`: of the prompt tokens that this step scored, in order, from the second one on. Nothing but the
+    reason is known of a sequence that was withdrawn.
     """
 
     sequence: int

@@ -48,8 +48,8 @@ class SequenceState:
     `is_decoding`: and all but its newest token are cached. A preemption takes both away and sets `length` to 0.
     `is_followed`: the proposers know it. `is_held`: its consumer is behind, so it takes no part in steps.
     `num_reused`: prompt positions that were in the cache when it was first admitted. `num_prompt_logprobs`: prompt
-    tokens whose log-probabilities have been told, where they are wanted; a preemption computes none twice. `arrived` and `started`: seconds
-    of `perf_counter`, when it was queued and when it was first admitted.
+    tokens whose log-probabilities have been told, where they are wanted; a preemption computes none twice.
+    `arrived` and `started`: seconds of `perf_counter`, when it was queued and when it was first admitted.
     """
 
     id: int

@@ -18,12 +18,13 @@ class Channel:
     may still be cancelled: `take` never waits. The engine is told to hold the sequence and to go on with it in turns,
     and in order, so while nothing is left to read it is never held.
 
-    `is_taken`: the engine has accepted the request. `is_waiting`: it has yielded nothing yet. `is_ended`: nothing will
+    `is_taken`: the engine has accepted the request, as `sequence`. `is_waiting`: it has yielded nothing yet. `is_ended`: nothing will
     come any more, because of `error` if there is one.
     """
 
     def __init__(self, ticket: int, thread: EngineThread, max_unread: int) -> None:
         self.is_taken = False
+        self.sequence = -1
         self.is_waiting = True
         self.is_ended = False
         self.error: Exception | None = None
@@ -50,7 +51,9 @@ class Channel:
             self.fail(event)
             return
         self.is_taken = True
-        if event is not None:
+        if isinstance(event, int):
+            self.sequence = event
+        else:
             self._outputs.append(event)
             self._num_unread += len(event.tokens)
             self.is_waiting = False
@@ -112,6 +115,11 @@ class TokenStream(AsyncIterator[StepOutput]):
         """`owner` lives as long as the stream does."""
         self._channel = channel
         self._owner = owner
+
+    @property
+    def sequence(self) -> int:
+        """The id of its sequence in the engine."""
+        return self._channel.sequence
 
     async def __anext__(self) -> StepOutput:
         channel = self._channel

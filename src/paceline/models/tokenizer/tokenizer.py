@@ -124,6 +124,13 @@ class Tokenizer:
             ids.insert(0, self.bos_id)  # once: a template may have written it already
         return ids
 
+    def encode_continuation(self, text: str) -> list[int]:
+        """The ids of a text that continues another one: no BOS or EOS token, no space put before it, no special tokens.
+
+        Raises `UsageError` for text with lone surrogates.
+        """
+        return self._encode_text(text, is_first=False)
+
     def min_num_tokens(self, text: str) -> int:
         """A lower bound of `len(encode(text))`, at the cost of a look at the text's length: no token is longer than the
         longest. For refusing what cannot fit before it is encoded."""
