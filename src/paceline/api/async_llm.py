@@ -218,6 +218,13 @@ class AsyncLLM:
         return joined([collector.output() for collector, _ in streams])
 
 
+def _copied(prompt: Prompt | Conversation) -> Prompt | Conversation:
+    """What the caller does to his own afterwards has no effect: a stream encodes it later."""
+    if isinstance(prompt, str):
+        return prompt
+    return deepcopy(prompt) if is_conversation(prompt) else as_token_ids(cast(Sequence[int], prompt))
+
+
 async def _encoded(what: object, encode: Callable[[], T]) -> T:
     """The result of `encode`. Only a short text is encoded in the loop, where it holds everybody else up."""
     if isinstance(what, str) and len(what) <= MAX_ENCODED_IN_LOOP:
