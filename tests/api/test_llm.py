@@ -290,6 +290,8 @@ def test_wrong_kinds_of_arguments_are_named(tiny_llama_path: Path) -> None:
         LLM(tiny_llama_path, chat_template=str(tiny_llama_path.parent))
     with pytest.raises(UsageError, match="quantization is 'q9'; expected one of"):
         LLM(tiny_llama_path, quantization="q9")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="max_num_seqs is None; expected an integer of at least 1"):
+        LLM(tiny_llama_path, max_num_seqs=None)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="there are no messages; give at least one"):
         LLM(tiny_llama_path).chat([])
 
