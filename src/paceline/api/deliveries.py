@@ -53,8 +53,10 @@ class Deliveries:
     def record(self, record: StepRecord) -> None:
         """To be told of every step."""
         for step in record.sequences:
-            if step.prefilled:
-                self._prefill.advance(step.sequence, len(self._collectors[step.sequence].prompt_ids), step.prefilled)
+            collector = self._collectors[step.sequence]
+            if step.prefilled and not collector.num_tokens:  # else a preemption made it read the prompt again
+                is_last = step.emitted > 0
+                self._prefill.advance(step.sequence, len(collector.prompt_ids), step.prefilled, is_last)
 
     def _exclusive(self) -> Lock:
         """The lock, free. Raises UsageError where it is held: nobody waits for another's step."""

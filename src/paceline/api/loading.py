@@ -9,6 +9,7 @@ from paceline.acceptance import create_acceptance_rule
 from paceline.api.encoding import Encoder
 from paceline.api.speculation import Speculation
 from paceline.engine import Engine, EngineOptions
+from paceline.engine.options import check_integer
 from paceline.errors import UsageError
 from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, open_model
 from paceline.runtime.native import SPARE_SLOTS, NativeOptions, NativeRuntime
@@ -37,6 +38,7 @@ class ModelOptions:
         """Raises UsageError for speculation that does not exist, or a value of another type."""
         if not isinstance(arguments["prefix_caching"], bool):
             raise UsageError(f"prefix_caching is {arguments['prefix_caching']!r}; expected True or False")
+        check_integer("max_num_seqs", arguments["max_num_seqs"], 1)
         return cls(speculation=Speculation.of(speculation), **arguments)
 
 
