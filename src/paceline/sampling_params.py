@@ -40,7 +40,7 @@ class SamplingParams:
             )
         if not isinstance(self.ignore_eos, bool):
             raise UsageError(f"ignore_eos is {self.ignore_eos!r}; expected True or False")
-        if isinstance(self.stop_token_ids, str) or not isinstance(self.stop_token_ids, Sequence):
+        if isinstance(self.stop_token_ids, str | bytes | bytearray) or not isinstance(self.stop_token_ids, Sequence):
             raise UsageError(f"stop_token_ids is {self.stop_token_ids!r}; expected a sequence of token ids")
         for token in self.stop_token_ids:
             if not _is_integer_from(token, 0):

@@ -263,7 +263,7 @@ def test_progress_of_a_long_prompt_that_begins_in_the_cache(tmp_path: Path) -> N
     assert recorder.events == []
 
 
-@pytest.mark.parametrize("prompts", [None, 5, b"abc", {}, [None], [1, True], [1.5], [b"a"]])
+@pytest.mark.parametrize("prompts", [None, 5, b"abc", {}, {"a", "b"}, [None], [1, True], [1.5], [b"a"]])
 def test_what_is_no_prompt(llm: LLM, prompts: object) -> None:
     with pytest.raises(UsageError, match="expected"):
         llm.generate(prompts)  # type: ignore[arg-type]
@@ -310,3 +310,24 @@ def test_every_architecture_gives_the_same_text_with_speculation(
     [drafted] = LLM(tmp_path / "m.gguf", speculation=options, num_threads=1).generate([prompt], params)
     assert drafted.token_ids == plain.token_ids
     assert drafted.speculation.num_accepted_tokens > 0
+
+
+def test_a_progress_that_fails_is_its_callers_alone(tmp_path: Path) -> None:
+    class Failing(Recorder):
+        def begin(self, description: str, total: int | None) -> None:
+            super().begin(description, total)
+            if description == "Reading the prompt":
+                raise ValueError("no terminal")
+
+    write_tiny_llama(tmp_path / "m.gguf", context_length=4096)
+    llm = LLM(tmp_path / "m.gguf", progress=Failing())
+    params = SamplingParams(max_tokens=40, ignore_eos=True)
+    [expected] = llm.generate("hello", params)
+    stream = llm.stream("hello", params)
+    next(stream)
+    with pytest.raises(ValueError, match="no terminal"):
+        llm.generate([5] * 1500, SamplingParams(max_tokens=1))
+    for _ in stream:
+        pass
+    assert stream.output().token_ids == expected.token_ids
+    llm._engine.check_integrity()
