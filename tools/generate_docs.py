@@ -97,7 +97,6 @@ def figures() -> str:
     folder = ROOT / "benchmarks" / "results"
     models, together, comparisons = map(results, (folder, folder / "together", folder / "compare"))
     models.sort(key=lambda figures: figures["profile"]["weight_bytes"])
-    together.sort(key=lambda figures: figures["weight_bytes"])
     comparisons.sort(key=lambda result: result["model"]["bytes"])
     return NOTE + document(models, together, comparisons).rstrip() + "\n"
 
@@ -111,7 +110,7 @@ def benchmarks_readme() -> str:
     text = (ROOT / "benchmarks" / "README.md").read_text()
     begin, end = (text.index(f"<!-- {word} of the generated figures -->") for word in ("begin", "end"))
     begin = text.index("\n", begin) + 1
-    together = sorted(results(ROOT / "benchmarks" / "results" / "together"), key=lambda one: one["weight_bytes"])
+    together = results(ROOT / "benchmarks" / "results" / "together")
     return f"{text[:begin]}\n{serving(together).rstrip()}\n\n{text[end:]}"
 
 

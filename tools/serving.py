@@ -8,7 +8,9 @@ from tables import spread, table
 
 def serving(results: list[dict[str, Any]]) -> str:
     """The chapter of docs/figures.md, the same in benchmarks/README.md."""
-    return "\n\n".join(["## Many requests at once", *map(_section, results)]) + "\n"
+    models = sorted((each for each in results if "speedup" in each), key=lambda figures: figures["weight_bytes"])
+    streams = [each for each in results if "share" in each]
+    return "\n\n".join(["## Many requests at once", *map(_section, models), *map(_streams, streams)]) + "\n"
 
 
 def _section(figures: dict[str, Any]) -> str:
@@ -37,6 +39,27 @@ the same round:
 
 Behind {figures["prefix_tokens"]:,} tokens that are in the cache the first token comes {spread(gains)} times sooner than
 where they are not, after {median(sooner):.0f} ms.{_growth(figures)}"""
+
+
+def _streams(figures: dict[str, Any]) -> str:
+    where, times = figures["provenance"], figures["ms"]
+    names = {
+        "step": "a step of the engine's thread",
+        "forward": "its forward",
+        "python": "its Python around the forward",
+        "handing_over": "handing the step's tokens over",
+        "loop_cpu": "making text and feeding the readers, in the event loop's thread",
+    }
+    rows = [[what, spread(times[name])] for name, what in names.items()]
+    return f"""### {figures["num_streams"]} streams of the default model
+
+On {where["num_cpus"]} processors ({where["cpu"]}), {where["date"]}, Paceline {where["paceline"]}. Made by
+
+    {where["command"]}
+
+{table(["", "ms"], rows)}
+
+Handing over and making text together take {spread(figures["share"], 100)} % of a step."""
 
 
 def _growth(figures: dict[str, Any]) -> str:

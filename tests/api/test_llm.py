@@ -247,7 +247,23 @@ def test_progress_of_a_long_prompt(tmp_path: Path) -> None:
     assert recorder.events[-2:] == [("update", 1500), ("end", None)]
 
 
-@pytest.mark.parametrize("prompts", [None, 5, b"abc", {}, [None], [1, True], [1.5], [b"a"]])
+def test_progress_of_a_long_prompt_that_begins_in_the_cache(tmp_path: Path) -> None:
+    write_tiny_llama(tmp_path / "m.gguf", context_length=4096)
+    recorder = Recorder()
+    llm = LLM(tmp_path / "m.gguf", progress=recorder)
+    params = SamplingParams(max_tokens=4, ignore_eos=True)
+    llm.generate([5] * 1500, params)
+    recorder.events.clear()
+    with llm.stream([5] * 1500 + [6] * 700, params) as stream:
+        next(stream)  # the answer has begun, so the prompt has been read
+        assert recorder.events[0] == ("Reading the prompt", 2200)
+        assert recorder.events[-2:] == [("update", 2200), ("end", None)]
+    recorder.events.clear()
+    llm.generate([5] * 1500 + [7], params)  # one row
+    assert recorder.events == []
+
+
+@pytest.mark.parametrize("prompts", [None, 5, b"abc", {}, {"a", "b"}, [None], [1, True], [1.5], [b"a"]])
 def test_what_is_no_prompt(llm: LLM, prompts: object) -> None:
     with pytest.raises(UsageError, match="expected"):
         llm.generate(prompts)  # type: ignore[arg-type]
@@ -274,6 +290,8 @@ def test_wrong_kinds_of_arguments_are_named(tiny_llama_path: Path) -> None:
         LLM(tiny_llama_path, chat_template=str(tiny_llama_path.parent))
     with pytest.raises(UsageError, match="quantization is 'q9'; expected one of"):
         LLM(tiny_llama_path, quantization="q9")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="max_num_seqs is None; expected an integer of at least 1"):
+        LLM(tiny_llama_path, max_num_seqs=None)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="there are no messages; give at least one"):
         LLM(tiny_llama_path).chat([])
 
@@ -292,3 +310,24 @@ def test_every_architecture_gives_the_same_text_with_speculation(
     [drafted] = LLM(tmp_path / "m.gguf", speculation=options, num_threads=1).generate([prompt], params)
     assert drafted.token_ids == plain.token_ids
     assert drafted.speculation.num_accepted_tokens > 0
+
+
+def test_a_progress_that_fails_is_its_callers_alone(tmp_path: Path) -> None:
+    class Failing(Recorder):
+        def begin(self, description: str, total: int | None) -> None:
+            super().begin(description, total)
+            if description == "Reading the prompt":
+                raise ValueError("no terminal")
+
+    write_tiny_llama(tmp_path / "m.gguf", context_length=4096)
+    llm = LLM(tmp_path / "m.gguf", progress=Failing())
+    params = SamplingParams(max_tokens=40, ignore_eos=True)
+    [expected] = llm.generate("hello", params)
+    stream = llm.stream("hello", params)
+    next(stream)
+    with pytest.raises(ValueError, match="no terminal"):
+        llm.generate([5] * 1500, SamplingParams(max_tokens=1))
+    for _ in stream:
+        pass
+    assert stream.output().token_ids == expected.token_ids
+    llm._engine.check_integrity()

@@ -1,6 +1,6 @@
 """What a caller may hand in as prompts: told apart, checked, and brought to one form."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from operator import index
 from typing import Any, NamedTuple, TypeGuard
 
@@ -50,7 +50,7 @@ def is_conversation(value: object) -> TypeGuard[Conversation]:
 
 
 def _members(value: Any, expected: str) -> list[Any]:
-    if isinstance(value, bytes | bytearray | Mapping | str) or not isinstance(value, Iterable):
+    if isinstance(value, bytes | bytearray | Mapping | Set | str) or not isinstance(value, Iterable):
         raise UsageError(f"got {value!r:.100}; expected {expected}")
     try:
         return list(value)

@@ -9,12 +9,14 @@ from paceline.acceptance import AcceptanceRule
 from paceline.api.encoding import Encoder
 from paceline.api.speculation import Speculation
 from paceline.engine import Engine, EngineOptions
+from paceline.engine.options import check_integer
 from paceline.errors import UsageError
 from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, open_model
 from paceline.runtime.native import SPARE_SLOTS, NativeOptions, NativeRuntime
 from paceline.telemetry import StepRecord
 
 PAGE_SIZE = 16
+MAX_CACHE_TOKENS = PAGE_SIZE * (2**31 - 1)
 MAX_DEFAULT_CACHE_TOKENS = 16384  # of several sequences; one alone always has room for all of its context
 
 
@@ -35,8 +37,14 @@ class ModelOptions:
     @classmethod
     def of(cls, *, speculation: Speculation | Mapping[str, Any] | str | None, **arguments: Any) -> "ModelOptions":
         """Raises UsageError for speculation that does not exist, or a value of another type."""
+        progress = arguments["progress"]
+        if progress is not None and not all(hasattr(progress, name) for name in ("begin", "update", "end")):
+            raise UsageError(f"progress is {progress!r}; expected None or an object with begin, update and end")
+        if arguments["max_model_len"] == 1:
+            raise UsageError("max_model_len is 1; expected at least 2, a token of the prompt and one of the answer")
         if not isinstance(arguments["prefix_caching"], bool):
             raise UsageError(f"prefix_caching is {arguments['prefix_caching']!r}; expected True or False")
+        check_integer("max_num_seqs", arguments["max_num_seqs"], 1)
         return cls(speculation=Speculation.of(speculation), **arguments)
 
 
@@ -100,9 +108,9 @@ def _num_pages(options: ModelOptions, context_length: int) -> int | None:
     if num_tokens is None:
         one = length + SPARE_SLOTS
         return -(-max(one, min(options.max_num_seqs * one, MAX_DEFAULT_CACHE_TOKENS)) // PAGE_SIZE)
-    if type(num_tokens) is not int or num_tokens < length:
+    if type(num_tokens) is not int or not length <= num_tokens <= MAX_CACHE_TOKENS:
         raise UsageError(
-            f"cache_tokens is {num_tokens!r}; expected an integer of at least {length}, so that one request of "
-            "max_model_len fits"
+            f"cache_tokens is {num_tokens!r}; expected an integer from {length}, so that one request of max_model_len "
+            f"fits, to {MAX_CACHE_TOKENS}"
         )
     return -(-num_tokens // PAGE_SIZE)

@@ -33,7 +33,7 @@ class Scheduler:
         self._states: dict[int, SequenceState] = {}  # the truth: the lists follow from it
         self._waiting: list[SequenceState] = []
         self._running: list[SequenceState] = []
-        self._refused: tuple[int, int] | None = None  # who had too few pages last, and how many were free then
+        self._refused: tuple[int, int, int] | None = None  # who had too few pages last, beside whom, of how many
         self.num_preemptions = 0
 
     def __len__(self) -> int:
@@ -133,7 +133,7 @@ class Scheduler:
         """Admit `state`, at the cost of sequences with a lower priority and of held ones if it must be."""
         while len(self._running) >= self._limits.max_num_seqs or not self._take_pages(state):
             lesser = [other for other in self._running if other.is_held or other.rank[0] > state.rank[0]]
-            if lesser:
+            if lesser and self._could_fit(state, lesser):
                 self.preempt(self._last(lesser).id)
             elif self._running:
                 return False
@@ -145,20 +145,15 @@ class Scheduler:
 
     def _take_pages(self, state: SequenceState) -> bool:
         num_free, num_tokens = self._cache.num_free_pages, len(state.tokens)
-        if (
-            self._running
-            and self._refused is not None
-            and self._refused[0] == state.id
-            and num_free <= self._refused[1]
-        ):
-            return False  # nothing has changed; to look through the published pages again would cost every step
+        if self._is_still_refused(state, num_free):
+            return False
         num_rows = min(1 + self._limits.max_draft_tokens, state.max_tokens - state.num_output)
         num_rows = min(num_rows, self._capacity - num_tokens)
         try:  # every running sequence may need a page soon: to take it would only preempt this one again
             num_left = len(self._running)
             length = self._begin(state, num_rows, num_left)
         except OutOfPagesError:
-            self._refused = (state.id, num_free)
+            self._refused = (state.id, len(self._running), num_free)
             return False
         if state.started is None:
             state.started, state.num_reused = perf_counter(), min(length, state.num_prompt)
@@ -176,6 +171,19 @@ class Scheduler:
         is_reusing = not state.wants_prompt_logprobs
         namespace = state.request.namespace
         return self._cache.admit(state.id, state.tokens, namespace, num_rows, num_left, is_reusing=is_reusing)
+
+    def _is_still_refused(self, state: SequenceState, num_free: int) -> bool:
+        """Whether nothing has changed for the last that was refused: a look through the published pages takes long."""
+        if self._refused is None or not self._running:
+            return False
+        sequence, num_running, num_free_then = self._refused
+        return sequence == state.id and num_running <= len(self._running) and num_free <= num_free_then
+
+    def _could_fit(self, state: SequenceState, lesser: Sequence[SequenceState]) -> bool:
+        """Whether the pages of `lesser` would suffice, if nothing can be reused: to take fewer would be in vain."""
+        num_given = sum([len(self._cache.pages(other.id)) for other in lesser])
+        num_needed = -(-(len(state.tokens) + 1) // self._cache.page_size) + len(self._running) - len(lesser)
+        return len(lesser) == len(self._running) or self._cache.num_free_pages + num_given >= num_needed
 
     def _prefill(self, states: Sequence[SequenceState], num_decoding: int) -> list[BatchEntry]:
         limits = self._limits
