@@ -60,8 +60,8 @@ std::vector<T> copied(const Given<T>& given) {
 void make_draw(Draw* self, double temperature, double log_min_p, std::int64_t top_k, double top_p, std::uint64_t seed,
                std::uint64_t position, std::uint32_t stream, const Given<std::int32_t>& ids, const Given<float>& values,
                const Given<std::uint32_t>& mask) {
-  new (self) Draw{temperature, log_min_p, top_k, top_p, seed, position, stream, copied(ids), copied(values),
-                  copied(mask)};
+  new (self)
+      Draw{temperature, log_min_p, top_k, top_p, seed, position, stream, copied(ids), copied(values), copied(mask)};
 }
 
 // Row samplers, one for each thread that rows may be dealt out to.
@@ -75,8 +75,8 @@ class Sampler {
   }
 
   // Draw i is from row rows[i]. On the decoder's threads, where one is given and there are several rows.
-  std::vector<int> sample_rows(nb::handle source, const std::vector<std::size_t>& rows, const std::vector<const Draw*>& draws,
-                               Decoder* decoder) {
+  std::vector<int> sample_rows(nb::handle source, const std::vector<std::size_t>& rows,
+                               const std::vector<const Draw*>& draws, Decoder* decoder) {
     const Exclusive exclusive(is_in_use_);
     const FloatRows logits(source);
     check(logits, rows, draws);
@@ -97,7 +97,8 @@ class Sampler {
   }
 
  private:
-  void check(const FloatRows& logits, const std::vector<std::size_t>& rows, const std::vector<const Draw*>& draws) const {
+  void check(const FloatRows& logits, const std::vector<std::size_t>& rows,
+             const std::vector<const Draw*>& draws) const {
     const int dimensions = logits.num_dimensions();
     require(logits.is_float() && (dimensions == 1 || dimensions == 2) &&
                 logits.width() >= static_cast<std::size_t>(vocab_size_),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 namespace paceline {
@@ -63,34 +64,81 @@ Cut find_cut(std::vector<Item> items, std::int64_t limit) {
   }
 }
 
-Cut find_cut(const Candidates& c, std::int64_t limit) {
-  const auto [low, high] = std::minmax_element(c.values.data(), c.values.data() + c.size);
+struct Range {
+  float low;
+  float high;
+};
+
+Range find_range(const float* values, std::size_t count) {
+  constexpr std::size_t kLanes = 8;
+  float low[kLanes], high[kLanes];
+  std::fill(low, low + kLanes, values[0]);
+  std::fill(high, high + kLanes, values[0]);
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::size_t j = 0; j < kLanes; ++j) {
+      low[j] = values[i + j] < low[j] ? values[i + j] : low[j];
+      high[j] = values[i + j] > high[j] ? values[i + j] : high[j];
+    }
+  }
+  for (; i < count; ++i) {
+    low[0] = std::min(low[0], values[i]);
+    high[0] = std::max(high[0], values[i]);
+  }
+  return {*std::min_element(low, low + kLanes), *std::max_element(high, high + kLanes)};
+}
+
+// Two tables in turns: tokens side by side are often of one bin, and would wait for each other's sums.
+std::array<std::int64_t, kBins> sum_bins(const Candidates& c) {
+  std::array<std::int64_t, kBins> even{}, odd{};
+  std::size_t i = 0;
+  for (; i + 2 <= c.size; i += 2) {
+    even[c.bins[i]] += c.weights[i];
+    odd[c.bins[i + 1]] += c.weights[i + 1];
+  }
+  if (i < c.size) even[c.bins[i]] += c.weights[i];
+  for (int bin = 0; bin < kBins; ++bin) even[bin] += odd[bin];
+  return even;
+}
+
+// Fills the candidates' bins; returns the one with the cut, and the cut.
+std::pair<int, Cut> find_cut(Candidates& c, std::int64_t limit) {
+  const Range range = find_range(c.values.data(), c.size);
+  std::fill(c.bins.data(), c.bins.data() + c.size, 0);
+  int bin = 0;
+  if (range.low != range.high) {
+    const Bins bins(range.high, range.low);
+    for (std::size_t i = 0; i < c.size; ++i) c.bins[i] = static_cast<std::int16_t>(bins.of(c.values[i]));
+    bin = find_bin(sum_bins(c), limit);
+  }
   std::vector<Item> items;
-  std::array<std::int64_t, kBins> sums{};
-  if (*low == *high) {
-    for (std::size_t i = 0; i < c.size; ++i) items.push_back({c.values[i], c.ids[i], c.weights[i]});
-    return walk(items, limit);
-  }
-  const Bins bins(*high, *low);
-  for (std::size_t i = 0; i < c.size; ++i) sums[bins.of(c.values[i])] += c.weights[i];
-  const int bin = find_bin(sums, limit);
   for (std::size_t i = 0; i < c.size; ++i) {
-    if (bins.of(c.values[i]) == bin) items.push_back({c.values[i], c.ids[i], c.weights[i]});
+    if (c.bins[i] == bin) items.push_back({c.values[i], c.ids[i], c.weights[i]});
   }
-  if (items.empty()) return {*low, c.ids[c.size - 1]};  // the limit lies behind all
-  return find_cut(std::move(items), limit);
+  if (items.empty()) return {kBins, {}};  // all sum to less
+  return {bin, find_cut(std::move(items), limit)};
 }
 
 }  // namespace
 
+std::int64_t weight_above(const Candidates& c, float value, std::int32_t id) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < c.size; ++i) {
+    const bool is_above = (c.values[i] > value) | ((c.values[i] == value) & (c.ids[i] < id));
+    sum += c.weights[i] & -static_cast<std::int64_t>(is_above);
+  }
+  return sum;
+}
+
 void keep_prefix(Candidates& c, std::int64_t limit) {
-  const Cut cut = find_cut(c, limit);
+  const auto [bin, cut] = find_cut(c, limit);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < c.size; ++i) {
-    const float value = c.values[i];
-    c.values[kept] = value;
+    bool is_kept = c.bins[i] < bin;
+    if (c.bins[i] == bin) is_kept = c.values[i] > cut.value || (c.values[i] == cut.value && c.ids[i] <= cut.id);
+    c.values[kept] = c.values[i];
     c.ids[kept] = c.ids[i];
-    kept += value > cut.value || (value == cut.value && c.ids[i] <= cut.id) ? 1 : 0;
+    kept += is_kept ? 1 : 0;
   }
   c.size = kept;
 }

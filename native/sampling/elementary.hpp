@@ -33,15 +33,20 @@ static inline double committed_log(double x) {
 
 // Of a number in [-700, 700]: what is less is the caller's to treat as 0.
 static inline double committed_exp(double x) {
-  constexpr double kCoefficients[] = {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320,
-                                      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,     1.0 / 6,
-                                      1.0 / 2,         1.0,            1.0};
   constexpr double kRounder = 0x1.8p52;  // added, it leaves no room for fraction bits
   const double shifted = x * kLog2E + kRounder;
   const double n = shifted - kRounder;
   const double r = (x - n * kLn2High) - n * kLn2Low;
-  double y = 1.0 / 6227020800.0;
-  for (const double c : kCoefficients) y = y * r + c;
+  const double w = r * r;
+  double even = 1.0 / 479001600;
+  double odd = 1.0 / 6227020800;
+  constexpr double kEven[] = {1.0 / 3628800, 1.0 / 40320, 1.0 / 720, 1.0 / 24, 1.0 / 2, 1.0};
+  constexpr double kOdd[] = {1.0 / 39916800, 1.0 / 362880, 1.0 / 5040, 1.0 / 120, 1.0 / 6, 1.0};
+  for (int i = 0; i < 6; ++i) {
+    even = even * w + kEven[i];
+    odd = odd * w + kOdd[i];
+  }
+  const double y = even + r * odd;
   const auto exponent = __builtin_bit_cast(std::uint64_t, shifted) - __builtin_bit_cast(std::uint64_t, kRounder);
   return y * __builtin_bit_cast(double, (exponent + kExponentBias) << kMantissaBits);
 }

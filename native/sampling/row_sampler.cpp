@@ -86,7 +86,11 @@ int RowSampler::sample(const float* logits, const Draw& draw) {
   if (draw.temperature == 0) return first;
   Search search = begin(draw, top, first);
   if (!truncates(draw, vocab_size_)) return search_row(search, row);
-  truncate(draw, top, row);
+  const std::int64_t limit = truncate(draw, top, row);
+  const int token = search_candidates(search);
+  if (limit == 0 || weight_above(candidates_, row[token], token) < limit) return token;
+  keep_prefix(candidates_, limit);
+  search = begin(draw, top, first);
   return search_candidates(search);
 }
 
@@ -118,48 +122,40 @@ int RowSampler::first_of(float value, const float* row) const {
   return static_cast<int>(std::find(begin, row + vocab_size_, value) - row);
 }
 
-// Leaves the candidates that min-p, top-k and top-p keep.
-void RowSampler::truncate(const Draw& draw, float top, const float* row) {
-  gather(row, threshold(draw, top, row));
+// Leaves the candidates that min-p and top-k keep, and perhaps fewer of those that top-p does not. Returns what top-p
+// makes of them, a limit for `keep_prefix`, or 0 without top-p. Mostly the best of all candidates is also the best of
+// those that top-p keeps, which then need not be told apart.
+std::int64_t RowSampler::truncate(const Draw& draw, float top, const float* row) {
+  const Weighing weighing{draw.temperature, static_cast<double>(top) / draw.temperature};
+  const bool has_min_p = draw.log_min_p > -std::numeric_limits<double>::infinity();
   Candidates& c = candidates_;
+  if (!has_min_p && !has_top_k(draw, vocab_size_)) return weigh_row(draw, weighing, top, row);
+  float threshold = has_min_p ? lowest_at_least(weighing.top + draw.log_min_p, draw.temperature) : kLowestFinite;
+  if (has_top_k(draw, vocab_size_)) threshold = std::max(threshold, top_k_threshold(draw.top_k));
+  gather<false>(row, threshold);
   if (has_top_k(draw, vocab_size_) && static_cast<std::size_t>(draw.top_k) < c.size) {
     std::fill(c.weights.data(), c.weights.data() + c.size, 1);
     keep_prefix(c, draw.top_k);
   }
-  if (draw.top_p == 1) return;
-  const std::int64_t total = kernels_.weigh_all({draw.temperature, static_cast<double>(top) / draw.temperature},
-                                                c.values.data(), c.size, c.weights.data());
-  const bool is_part = !has_top_k(draw, vocab_size_) && draw.log_min_p == -std::numeric_limits<double>::infinity();
-  keep_prefix(c, top_p_limit(draw.top_p, is_part ? row_weight_ : total));
+  if (draw.top_p == 1) return 0;
+  return top_p_limit(draw.top_p, kernels_.weigh_all(weighing, c.values.data(), c.size, c.weights.data()));
 }
 
-// What is below it no truncation keeps, nor does it weigh in what top-p keeps.
-float RowSampler::threshold(const Draw& draw, float top, const float* row) {
-  const double scaled_top = static_cast<double>(top) / draw.temperature;
-  const bool has_min_p = draw.log_min_p > -std::numeric_limits<double>::infinity();
-  float threshold = has_min_p ? lowest_at_least(scaled_top + draw.log_min_p, draw.temperature) : kLowestFinite;
-  if (has_top_k(draw, vocab_size_)) return std::max(threshold, top_k_threshold(draw.top_k));
-  if (draw.top_p == 1 || has_min_p) return threshold;
-  // Top-p alone: all that lies so low that together it weighs less than what top-p drops is dropped.
-  row_weight_ = row_weight(draw, top, row);
-  const double dropped = static_cast<double>(row_weight_ - top_p_limit(draw.top_p, row_weight_));
-  const double each = dropped / static_cast<double>(vocab_size_) * (1 - 1e-9) - 1;
-  const double exponent = each > 1 ? std::log(each * 0x1p-42) - 1e-6 : kLowestExponent;
-  return lowest_with(std::max(exponent, kLowestExponent), draw.temperature, top);
-}
-
-std::int64_t RowSampler::row_weight(const Draw& draw, float top, const float* row) {
-  const Weighing weighing{draw.temperature, static_cast<double>(top) / draw.temperature};
+// The same for top-p alone. What lies so low that together it weighs no more than top-p drops is no candidate.
+std::int64_t RowSampler::weigh_row(const Draw& draw, const Weighing& weighing, float top, const float* row) {
   const float lowest = lowest_with(kLowestExponent, draw.temperature, top);
-  std::array<std::int64_t, kScanBlock> weights;
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < num_blocks(); ++i) {
-    if (highest_[i] < lowest) continue;
-    const std::size_t begin = i * kScanBlock;
-    sum += kernels_.weigh_all(weighing, row + begin, std::min<std::size_t>(kScanBlock, vocab_size_ - begin),
-                              weights.data());
+  std::int64_t total = 0;
+  for (std::size_t block = 0; block < num_blocks(); ++block) {
+    if (highest_[block] < lowest) continue;
+    const std::size_t begin = block * kScanBlock;
+    total += kernels_.weigh_all(weighing, row + begin, std::min<std::size_t>(kScanBlock, vocab_size_ - begin),
+                                candidates_.weights.data() + begin);
   }
-  return sum;
+  const std::int64_t limit = top_p_limit(draw.top_p, total);
+  const double each = static_cast<double>(total - limit) / static_cast<double>(vocab_size_) * (1 - 1e-9) - 1;
+  const double exponent = each > 1 ? std::log(each * 0x1p-42) - 1e-6 : kLowestExponent;
+  gather<true>(row, lowest_with(std::max(exponent, kLowestExponent), draw.temperature, top));
+  return limit;
 }
 
 // At least `top_k` numbers of the row reach it: one in each of as many blocks.
@@ -171,6 +167,8 @@ float RowSampler::top_k_threshold(std::int64_t top_k) {
   return std::max(*nth, kLowestFinite);
 }
 
+// Makes candidates of what reaches the threshold; their weights, where there are any, lie by id until then.
+template <bool kHasWeights>
 void RowSampler::gather(const float* row, float threshold) {
   Candidates& c = candidates_;
   std::size_t size = 0;
@@ -180,6 +178,7 @@ void RowSampler::gather(const float* row, float threshold) {
     for (std::size_t i = block * kScanBlock; i < end; ++i) {
       c.values[size] = row[i];
       c.ids[size] = static_cast<std::int32_t>(i);
+      if constexpr (kHasWeights) c.weights[size] = c.weights[i];
       size += row[i] >= threshold ? 1 : 0;
     }
   }
@@ -187,12 +186,12 @@ void RowSampler::gather(const float* row, float threshold) {
 }
 
 RowSampler::Search RowSampler::begin(const Draw& draw, float top, std::int32_t token) const {
-  Search search{draw.temperature,
-                static_cast<double>(top) / draw.temperature,
-                {make_noise_key(draw.seed, draw.position, draw.stream), top,
-                 static_cast<float>(1 / draw.temperature), 0},
-                -std::numeric_limits<double>::infinity(),
-                token};
+  Search search{
+      draw.temperature,
+      static_cast<double>(top) / draw.temperature,
+      {make_noise_key(draw.seed, draw.position, draw.stream), top, static_cast<float>(1 / draw.temperature), 0},
+      -std::numeric_limits<double>::infinity(),
+      token};
   enter(search, top, token);
   return search;
 }

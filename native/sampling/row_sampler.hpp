@@ -54,11 +54,11 @@ class RowSampler {
   bool edit(const float* logits, const Draw& draw);
   float highest_of_row() const;
   int first_of(float value, const float* row) const;
-  float threshold(const Draw& draw, float top, const float* row);
-  std::int64_t row_weight(const Draw& draw, float top, const float* row);
+  std::int64_t truncate(const Draw& draw, float top, const float* row);
+  std::int64_t weigh_row(const Draw& draw, const Weighing& weighing, float top, const float* row);
   float top_k_threshold(std::int64_t top_k);
+  template <bool kHasWeights>
   void gather(const float* row, float threshold);
-  void truncate(const Draw& draw, float top, const float* row);
   void enter(Search& search, float value, std::int32_t token) const;
   void search_block(Search& search, const float* values, const std::int32_t* ids, std::int32_t first,
                     std::size_t count);
@@ -70,7 +70,6 @@ class RowSampler {
 
   const std::size_t vocab_size_;
   const Kernels& kernels_;
-  std::int64_t row_weight_ = 0;  // of the row at hand, where top-p alone truncates it
   AlignedBuffer<float> edited_;
   AlignedBuffer<float> highest_;  // of each block of the row
   AlignedBuffer<float> order_;    // scratch: as many

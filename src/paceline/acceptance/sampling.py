@@ -1,4 +1,4 @@
-"""The canonical sampler in compiled code: the tokens of `paceline.acceptance.reference`, from one pass over few rows."""
+"""The canonical sampler in compiled code, which draws the tokens that `paceline.acceptance.reference` draws."""
 
 from collections.abc import Sequence
 
@@ -53,8 +53,10 @@ class NativeSampler:
         return token
 
     def sample_rows(self, logits: NDArray[np.float32], rows: Sequence[int], draws: Sequence[Draw]) -> list[int]:
-        """For each i the token of draws[i] from row rows[i] of `[rows, vocabulary]`. NOT_FINITE or NOTHING_ALLOWED stands
-        where `sample` would raise for a row. Raises ValueError for a draw out of range.
+        """For each i the token of draws[i] from row rows[i] of `[rows, vocabulary]`.
+
+        NOT_FINITE or NOTHING_ALLOWED, both negative, stands where `sample` would raise for a row. Raises ValueError for
+        a draw out of range.
         """
         return self._sampler.sample_rows(logits, rows, [_native_draw(draw) for draw in draws], self._decoder)
 
