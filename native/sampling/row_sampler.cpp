@@ -20,8 +20,14 @@ bool has_top_k(const Draw& draw, std::size_t vocab_size) {
   return draw.top_k > 0 && static_cast<std::size_t>(draw.top_k) < vocab_size;
 }
 
+bool has_min_p(const Draw& draw) { return draw.log_min_p > -std::numeric_limits<double>::infinity(); }
+
 bool truncates(const Draw& draw, std::size_t vocab_size) {
-  return draw.log_min_p > -std::numeric_limits<double>::infinity() || has_top_k(draw, vocab_size) || draw.top_p < 1;
+  return has_min_p(draw) || has_top_k(draw, vocab_size) || draw.top_p < 1;
+}
+
+bool has_top_p_alone(const Draw& draw, std::size_t vocab_size) {
+  return draw.top_p < 1 && !has_min_p(draw) && !has_top_k(draw, vocab_size);
 }
 
 // The lowest float32 that, divided by the temperature, is at least `least`.
@@ -86,10 +92,20 @@ int RowSampler::sample(const float* logits, const Draw& draw) {
   if (draw.temperature == 0) return first;
   Search search = begin(draw, top, first);
   if (!truncates(draw, vocab_size_)) return search_row(search, row);
-  const std::int64_t limit = truncate(draw, top, row);
+  narrow(draw, top, row);
   const int token = search_candidates(search);
-  if (limit == 0 || weight_above(candidates_, row[token], token) < limit) return token;
-  keep_prefix(candidates_, limit);
+  if (draw.top_p == 1) return token;
+  // Mostly the best of all candidates is also the best of those that top-p keeps, which then need not be told apart;
+  // and mostly the candidates weigh enough to show it, without all that lies below them.
+  const Weighing weighing{draw.temperature, static_cast<double>(top) / draw.temperature};
+  Candidates& c = candidates_;
+  std::int64_t total = kernels_.weigh_all(weighing, c.values.data(), c.size, c.weights.data());
+  const std::int64_t above = weight_above(c, row[token], token);
+  if (above < top_p_limit(draw.top_p, total)) return token;
+  if (has_top_p_alone(draw, vocab_size_)) total = weigh_row(weighing, top, row);
+  const std::int64_t limit = top_p_limit(draw.top_p, total);
+  if (above < limit) return token;
+  keep_prefix(c, limit);
   search = begin(draw, top, first);
   return search_candidates(search);
 }
@@ -122,40 +138,43 @@ int RowSampler::first_of(float value, const float* row) const {
   return static_cast<int>(std::find(begin, row + vocab_size_, value) - row);
 }
 
-// Leaves the candidates that min-p and top-k keep, and perhaps fewer of those that top-p does not. Returns what top-p
-// makes of them, a limit for `keep_prefix`, or 0 without top-p. Mostly the best of all candidates is also the best of
-// those that top-p keeps, which then need not be told apart.
-std::int64_t RowSampler::truncate(const Draw& draw, float top, const float* row) {
-  const Weighing weighing{draw.temperature, static_cast<double>(top) / draw.temperature};
-  const bool has_min_p = draw.log_min_p > -std::numeric_limits<double>::infinity();
-  Candidates& c = candidates_;
-  if (!has_min_p && !has_top_k(draw, vocab_size_)) return weigh_row(draw, weighing, top, row);
-  float threshold = has_min_p ? lowest_at_least(weighing.top + draw.log_min_p, draw.temperature) : kLowestFinite;
+// Makes candidates of what min-p and top-k keep; with top-p alone, of all that it can keep.
+void RowSampler::narrow(const Draw& draw, float top, const float* row) {
+  const double scaled_top = static_cast<double>(top) / draw.temperature;
+  float threshold = kLowestFinite;
+  if (has_min_p(draw)) threshold = lowest_at_least(scaled_top + draw.log_min_p, draw.temperature);
   if (has_top_k(draw, vocab_size_)) threshold = std::max(threshold, top_k_threshold(draw.top_k));
-  gather<false>(row, threshold);
-  if (has_top_k(draw, vocab_size_) && static_cast<std::size_t>(draw.top_k) < c.size) {
-    std::fill(c.weights.data(), c.weights.data() + c.size, 1);
-    keep_prefix(c, draw.top_k);
-  }
-  if (draw.top_p == 1) return 0;
-  return top_p_limit(draw.top_p, kernels_.weigh_all(weighing, c.values.data(), c.size, c.weights.data()));
+  if (has_top_p_alone(draw, vocab_size_)) threshold = top_p_threshold(draw, top);
+  gather(row, threshold);
+  Candidates& c = candidates_;
+  if (!has_top_k(draw, vocab_size_) || static_cast<std::size_t>(draw.top_k) >= c.size) return;
+  std::fill(c.weights.data(), c.weights.data() + c.size, 1);
+  keep_prefix(c, draw.top_k);
 }
 
-// The same for top-p alone. What lies so low that together it weighs no more than top-p drops is no candidate.
-std::int64_t RowSampler::weigh_row(const Draw& draw, const Weighing& weighing, float top, const float* row) {
-  const float lowest = lowest_with(kLowestExponent, draw.temperature, top);
+// All that lies below it weighs together no more than top-p drops, which is at least 1 - top_p of the highest's weight;
+// or it weighs nothing at all.
+float RowSampler::top_p_threshold(const Draw& draw, float top) const {
+  double exponent = kLowestExponent;
+  if (draw.top_p < 1 - 1e-6) {
+    const double each = (0x1p42 * (1 - draw.top_p) * (1 - 1e-9) - 2) / static_cast<double>(vocab_size_) - 1;
+    if (each > 1) exponent = std::max(exponent, std::log(each * 0x1p-42) - 1e-6);
+  }
+  return lowest_with(exponent, draw.temperature, top);
+}
+
+// The weight of the whole row.
+std::int64_t RowSampler::weigh_row(const Weighing& weighing, float top, const float* row) const {
+  const float lowest = lowest_with(kLowestExponent, weighing.temperature, top);
+  std::array<std::int64_t, kScanBlock> weights;
   std::int64_t total = 0;
   for (std::size_t block = 0; block < num_blocks(); ++block) {
     if (highest_[block] < lowest) continue;
     const std::size_t begin = block * kScanBlock;
     total += kernels_.weigh_all(weighing, row + begin, std::min<std::size_t>(kScanBlock, vocab_size_ - begin),
-                                candidates_.weights.data() + begin);
+                                weights.data());
   }
-  const std::int64_t limit = top_p_limit(draw.top_p, total);
-  const double each = static_cast<double>(total - limit) / static_cast<double>(vocab_size_) * (1 - 1e-9) - 1;
-  const double exponent = each > 1 ? std::log(each * 0x1p-42) - 1e-6 : kLowestExponent;
-  gather<true>(row, lowest_with(std::max(exponent, kLowestExponent), draw.temperature, top));
-  return limit;
+  return total;
 }
 
 // At least `top_k` numbers of the row reach it: one in each of as many blocks.
@@ -167,8 +186,7 @@ float RowSampler::top_k_threshold(std::int64_t top_k) {
   return std::max(*nth, kLowestFinite);
 }
 
-// Makes candidates of what reaches the threshold; their weights, where there are any, lie by id until then.
-template <bool kHasWeights>
+// Makes candidates of what reaches the threshold.
 void RowSampler::gather(const float* row, float threshold) {
   Candidates& c = candidates_;
   std::size_t size = 0;
@@ -178,7 +196,6 @@ void RowSampler::gather(const float* row, float threshold) {
     for (std::size_t i = block * kScanBlock; i < end; ++i) {
       c.values[size] = row[i];
       c.ids[size] = static_cast<std::int32_t>(i);
-      if constexpr (kHasWeights) c.weights[size] = c.weights[i];
       size += row[i] >= threshold ? 1 : 0;
     }
   }

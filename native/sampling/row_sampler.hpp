@@ -54,10 +54,10 @@ class RowSampler {
   bool edit(const float* logits, const Draw& draw);
   float highest_of_row() const;
   int first_of(float value, const float* row) const;
-  std::int64_t truncate(const Draw& draw, float top, const float* row);
-  std::int64_t weigh_row(const Draw& draw, const Weighing& weighing, float top, const float* row);
+  void narrow(const Draw& draw, float top, const float* row);
+  float top_p_threshold(const Draw& draw, float top) const;
+  std::int64_t weigh_row(const Weighing& weighing, float top, const float* row) const;
   float top_k_threshold(std::int64_t top_k);
-  template <bool kHasWeights>
   void gather(const float* row, float threshold);
   void enter(Search& search, float value, std::int32_t token) const;
   void search_block(Search& search, const float* values, const std::int32_t* ids, std::int32_t first,

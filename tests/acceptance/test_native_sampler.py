@@ -204,7 +204,7 @@ def bad_draws() -> Iterator[Draw]:
     yield Draw(params, 1, MAX_POSITION + 1)
 
 
-@pytest.mark.parametrize("draw", bad_draws())
+@pytest.mark.parametrize("draw", list(bad_draws()))
 def test_draws_out_of_range(draw: Draw) -> None:
     with pytest.raises(ValueError, match=r"replaced|mask|position"):
         NativeSampler(40).sample(np.zeros(40, np.float32), draw)
