@@ -152,12 +152,15 @@ void RowSampler::narrow(const Draw& draw, float top, const float* row) {
   keep_prefix(c, draw.top_k);
 }
 
-// All that lies below it weighs together no more than top-p drops, which is at least 1 - top_p of the highest's weight;
-// or it weighs nothing at all.
-float RowSampler::top_p_threshold(const Draw& draw, float top) const {
+// All that lies below it weighs together no more than top-p drops, or nothing at all. The whole weighs at least what
+// the highest of the blocks do.
+float RowSampler::top_p_threshold(const Draw& draw, float top) {
+  const Weighing weighing{draw.temperature, static_cast<double>(top) / draw.temperature};
   double exponent = kLowestExponent;
   if (draw.top_p < 1 - 1e-6) {
-    const double each = (0x1p42 * (1 - draw.top_p) * (1 - 1e-9) - 2) / static_cast<double>(vocab_size_) - 1;
+    const auto least =
+        static_cast<double>(kernels_.weigh_all(weighing, highest_.data(), num_blocks(), candidates_.weights.data()));
+    const double each = (least * (1 - draw.top_p) * (1 - 1e-9) - 2) / static_cast<double>(vocab_size_) - 1;
     if (each > 1) exponent = std::max(exponent, std::log(each * 0x1p-42) - 1e-6);
   }
   return lowest_with(exponent, draw.temperature, top);

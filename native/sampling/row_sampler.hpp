@@ -55,7 +55,7 @@ class RowSampler {
   float highest_of_row() const;
   int first_of(float value, const float* row) const;
   void narrow(const Draw& draw, float top, const float* row);
-  float top_p_threshold(const Draw& draw, float top) const;
+  float top_p_threshold(const Draw& draw, float top);
   std::int64_t weigh_row(const Weighing& weighing, float top, const float* row) const;
   float top_k_threshold(std::int64_t top_k);
   void gather(const float* row, float threshold);
