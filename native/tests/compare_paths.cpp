@@ -15,6 +15,7 @@ Recorder run(const Kernels& kernels) {
   run_products(kernels, out);
   run_elementwise(kernels, out);
   run_attention(kernels, out);
+  run_sampling(kernels, out);
   return out;
 }
 

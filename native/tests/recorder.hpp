@@ -68,5 +68,6 @@ class Recorder {
 void run_products(const Kernels& kernels, Recorder& out);
 void run_elementwise(const Kernels& kernels, Recorder& out);
 void run_attention(const Kernels& kernels, Recorder& out);
+void run_sampling(const Kernels& kernels, Recorder& out);
 
 }  // namespace paceline

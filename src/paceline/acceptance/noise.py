@@ -1,4 +1,4 @@
-"""The noise of sampling: a pure function of (sample seed, absolute position, token id, stream), the same bits everywhere.
+"""The noise of sampling, a function of (sample seed, absolute position, token id, stream): the same bits everywhere.
 
 Nothing is drawn in order, so nothing can be drawn out of order: a rejected draft, a preemption or another batch costs
 no randomness. One integer hash and one logarithm, both written out operation by operation (here and in `elementary`),
@@ -15,9 +15,9 @@ Flood, "Fast splittable pseudorandom number generators", 2014, with Stafford's c
    x = a + token * G;  x ^= x >> 30;  x *= M1;  x ^= b;  x ^= x >> 27;  x *= M2;  x ^= x >> 31.
 
 SplitMix64 alone would give two rows whose states lie close together the same numbers, some tokens apart: b rules that
-out. A token costs two multiplications of 64 bits and one by a constant; on processors without such vector instructions
-each is three of 32 bits, and four tokens still take some ten cycles. A row of equal keys and different tokens never
-repeats a number, since step 2 is a bijection of the token.
+out. A token costs two multiplications of 64 bits and one by a constant; where vectors have none, each is three of 32
+bits, which is cheap enough to hash every token of a vocabulary. A row never repeats a number for different tokens,
+since step 2 is a bijection of the token.
 
 A uniform is n 2^-53 from the upper 53 bits n of a token's number, and 2^-54 where n is 0: in (0, 1), exact in float64.
 Gumbel noise is -log(-log u), between -3.7 and 36.8, absolute error below 1e-14.
