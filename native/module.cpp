@@ -5,12 +5,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <string_view>
-
 #include "isa/select.hpp"
 #include "model/decoder.hpp"
-#include "sampling/row_search.hpp"
-#include "support/check.hpp"
+#include "sampling/bindings.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -30,32 +27,6 @@ void load_matrix(Decoder& decoder, const std::string& role, int layer, int type,
 
 void load_vector(Decoder& decoder, const std::string& role, int layer, const Floats& data) {
   decoder.load_vector(role, layer, data.data(), data.size());
-}
-
-// A float32 array with one dimension, borrowed through the buffer protocol: an exchange of tensors, which `Floats` is,
-// refuses a read-only array first and takes twice as long.
-class FloatRow {
- public:
-  explicit FloatRow(nb::handle source) {
-    if (PyObject_GetBuffer(source.ptr(), &view_, PyBUF_ND | PyBUF_FORMAT) != 0) throw nb::python_error();
-  }
-  ~FloatRow() { PyBuffer_Release(&view_); }
-  FloatRow(const FloatRow&) = delete;
-  FloatRow& operator=(const FloatRow&) = delete;
-
-  bool is_row() const { return view_.ndim == 1 && std::string_view(view_.format) == "f"; }
-  const float* data() const { return static_cast<const float*>(view_.buf); }
-  std::size_t size() const { return static_cast<std::size_t>(view_.shape[0]); }
-
- private:
-  Py_buffer view_;
-};
-
-std::ptrdiff_t search(nb::handle source, std::size_t count) {
-  const FloatRow row(source);
-  require(row.is_row() && count >= 1 && count <= row.size(),
-          "expected a row of at least 1 and `count` float32 numbers");
-  return search_row(row.data(), count);
 }
 
 // The view keeps the decoder alive; its content is overwritten by the next forward.
@@ -166,9 +137,8 @@ NB_MODULE(_native, m) {
   paceline::bind_segment(m);
   paceline::bind_trace(m);
   paceline::bind_decoder(m);
+  paceline::bind_sampling(m);
   m.def("runnable_isas", paceline::runnable_isas, "Names of the kernels that this build has and this processor runs.");
-  m.def("search_row", paceline::search, "row"_a, "count"_a,
-        "The lowest index of the highest of the first `count` numbers; -1 where one of them is NaN or an infinity.");
   m.attr("PAGE_SIZE") = paceline::kPageSize;
   m.attr("PHASE_KINDS") = std::vector<std::string>(paceline::phase::kNames.begin(), paceline::phase::kNames.end());
 }

@@ -6,6 +6,7 @@
 #include "kernels/bandwidth.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/sampling.hpp"
 
 namespace paceline::kernels {
 
@@ -25,7 +26,10 @@ constexpr Kernels make_table(const char* name, void (*multiply)(const Product&, 
           merge<Isa>,
           read_streams<Isa>,
           multiply_codes<Products>,
-          multiply_floats<Isa>};
+          multiply_floats<Isa>,
+          scan_row<Isa>,
+          weigh_all<Isa>,
+          find_contenders<Isa>};
 }
 
 }  // namespace paceline::kernels

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sampling/elementary.hpp"
 #include "weights/view.hpp"
 
 namespace paceline {
@@ -145,6 +146,32 @@ struct AttentionScratch {
   std::uint16_t* keys = nullptr;  // [head_dim][kPageSize]
 };
 
+// Numbers of a row whose highest is found together.
+inline constexpr int kScanBlock = 64;
+
+// Below it round(2^42 exp(x)) is 0.
+inline constexpr double kLowestExponent = -31.0;
+
+// How top-p weighs. What is known when compiled would be followed into branches, and the loop not be vectorised.
+struct Weighing {
+  double temperature;
+  double top;  // the highest number of the row, divided by the temperature
+  double lowest = kLowestExponent;
+};
+
+// Which tokens of a row may still win argmax((value - top) / temperature + g).
+struct Contest {
+  NoiseKey key;
+  float top;
+  float inverse_temperature;
+  float limit;  // what the best so far has reached
+};
+
+inline constexpr float kContenderMargin = 2e-4f;
+// An upper bound of g is kBoundAtZero - kBoundOfBit * (bits of 2^31 * (1 - u) as a float).
+inline constexpr float kBoundOfBit = 0x1.62e430p-1f * 0x1p-23f;
+inline constexpr float kBoundAtZero = 0x1.62e430p-1f * (127 + 31);
+
 struct Kernels {
   const char* name;
 
@@ -186,6 +213,16 @@ struct Kernels {
   // Each step does x[j] = x[j] * data[j] + data[8 + j], j < 8, for kFloatChains chains x; chain i begins as
   // x[j] = data[16 + i + j]. Returns a checksum.
   std::uint64_t (*multiply_floats)(const float* data, std::size_t num_steps);
+
+  // The highest number of each kScanBlock of a row, the last block being what is left of it. Returns whether all
+  // numbers are finite; only then, or where some are -inf, are the highest meaningful.
+  bool (*scan_row)(const float* values, std::size_t count, float* highest);
+  // The weights for top-p of numbers that are finite or -inf. Returns their sum.
+  std::int64_t (*weigh_all)(const Weighing&, const float* values, std::size_t count, std::int64_t* weights);
+  // The indices i of values that may reach the contest's limit with the noise of token ids[i] + first, and few that do
+  // not. Returns how many were written to `found`, which has room for `count` and one more.
+  std::size_t (*find_contenders)(const Contest&, const float* values, const std::int32_t* ids, std::int32_t first,
+                                 std::size_t count, std::int32_t* found);
 };
 
 extern const Kernels kPortableKernels;

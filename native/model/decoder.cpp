@@ -118,6 +118,11 @@ double Decoder::float_rate(int repeats) {
   return paceline::float_rate(pool_, kernels_, repeats);
 }
 
+void Decoder::for_each(int num_tiles, const std::function<void(int tile)>& f) {
+  const Exclusive exclusive(is_in_use_);
+  pool_.for_each(num_tiles, f);
+}
+
 void Decoder::start_trace() {
   const Exclusive exclusive(is_in_use_);
   tracer_.start(config_.num_layers);

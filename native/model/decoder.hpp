@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +50,8 @@ class Decoder {
   double read_bandwidth(std::size_t bytes, int repeats);
   double code_rate(int repeats);
   double float_rate(int repeats);
+  // Runs f(tile) for each of [0, num_tiles) on the threads that forwards run on; f must not throw.
+  void for_each(int num_tiles, const std::function<void(int tile)>& f);
   void start_trace();
   void stop_trace();
   ForwardTrace trace();

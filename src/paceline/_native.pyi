@@ -7,9 +7,36 @@ from numpy.typing import NDArray
 
 PAGE_SIZE: int
 PHASE_KINDS: list[str]
+NOT_FINITE: int
+NOTHING_ALLOWED: int
 
 def runnable_isas() -> list[str]: ...
 def search_row(row: NDArray[np.float32], count: int) -> int: ...
+
+class Draw:
+    def __init__(
+        self,
+        temperature: float,
+        log_min_p: float,
+        top_k: int,
+        top_p: float,
+        seed: int,
+        position: int,
+        stream: int,
+        ids: NDArray[np.int32] | None = None,
+        values: NDArray[np.float32] | None = None,
+        mask: NDArray[np.uint32] | None = None,
+    ) -> None: ...
+
+class Sampler:
+    def __init__(self, vocab_size: int, isa: str, num_threads: int) -> None: ...
+    def sample_rows(
+        self,
+        logits: NDArray[np.float32],
+        rows: Sequence[int],
+        draws: Sequence[Draw],
+        decoder: Decoder | None = None,
+    ) -> list[int]: ...
 
 class DecoderConfig:
     num_layers: int

@@ -1,4 +1,4 @@
-"""The noise of sampling: a pure function of (sample seed, absolute position, token id, stream), the same bits everywhere.
+"""The noise of sampling, a function of (sample seed, absolute position, token id, stream): the same bits everywhere.
 
 Nothing is drawn in order, so nothing can be drawn out of order: a rejected draft, a preemption or another batch costs
 no randomness. One integer hash and one logarithm, both written out operation by operation (here and in `elementary`),

@@ -19,7 +19,7 @@ drawn.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ class DrawParams:
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
+    log_min_p: float = field(init=False)  # -inf for 0, and for what is too small to be a normal number
 
     def __post_init__(self) -> None:
         if self.temperature != 0 and not MIN_TEMPERATURE <= self.temperature <= MAX_TEMPERATURE:
@@ -62,11 +63,8 @@ class DrawParams:
             raise ValueError(f"top_p is {self.top_p!r}; expected more than 0 and at most 1")
         if not 0 <= self.min_p <= 1:
             raise ValueError(f"min_p is {self.min_p!r}; expected 0 to 1")
-
-    @property
-    def log_min_p(self) -> float:
-        """log(min_p); -inf for 0, and for what is too small to be a normal number."""
-        return float(log(np.asarray([self.min_p]))[0]) if self.min_p >= _SMALLEST_NORMAL else -math.inf
+        log_min_p = float(log(np.asarray([self.min_p], np.float64))[0]) if self.min_p >= _SMALLEST_NORMAL else -math.inf
+        object.__setattr__(self, "log_min_p", log_min_p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +76,9 @@ class Replacements:
 
 
 def process(logits: Array, replacements: Replacements | None = None, mask: NDArray[np.uint32] | None = None) -> Array:
-    """Step 1, from the target's own `logits`, float32 `[vocabulary]`. Bit i % 32 of word i // 32 of `mask` is 1 where id
-    i is allowed; a mask holds what no replacement brings back.
+    """Step 1, from the target's own `logits`, float32 `[vocabulary]`.
+
+    Bit i % 32 of word i // 32 of `mask` is 1 where id i is allowed. No replacement brings back what a mask rules out.
 
     Raises NonFiniteLogitsError where a logit is NaN or an infinity, or a replacement NaN or +inf.
     """
@@ -89,7 +88,10 @@ def process(logits: Array, replacements: Replacements | None = None, mask: NDArr
     if replacements is not None:
         logits = xp.asarray(logits, copy=True)
         ids = xp.asarray(replacements.ids.astype(np.int64), device=logits.device)
-        logits[ids] = xp.asarray(replacements.values, device=logits.device)
+        values = xp.asarray(replacements.values, device=logits.device)
+        if not bool(xp.all(values < math.inf)):
+            raise NonFiniteLogitsError("a replaced logit is not finite")
+        logits[ids] = values
     if mask is not None:
         bits = np.unpackbits(mask.astype("<u4").view(np.uint8), bitorder="little", count=logits.shape[0])
         allowed = xp.asarray(bits.astype(np.bool_), device=logits.device)
