@@ -8,7 +8,7 @@ from paceline.errors import UsageError
 from paceline.sampling_params import SamplingParams
 
 
-def keep(tokens: object, row: object) -> object:
+def keep(_: object, row: object) -> object:
     return row
 
 
