@@ -23,7 +23,7 @@ SMALLEST = 5e-324  # above 0
 
 UserLogitsProcessor: TypeAlias = "Callable[[Sequence[int], NDArray[np.float32]], NDArray[np.float32]]"
 """From the tokens of the answer before a row (of its draft too) and a copy of the row's logits, float32 `[vocabulary]`
-without padding, to the row to go on with. A pure function of these two: it is called for drafts that come to nothing as well."""
+without padding, to the row to go on with. A pure function of these two: it is called for rows that come to nothing."""
 
 
 @dataclass(frozen=True, slots=True)

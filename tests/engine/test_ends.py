@@ -196,7 +196,7 @@ def test_requests_that_cannot_run_are_refused(request_: Request, message: str) -
         ({"max_tokens": 0}, "max_tokens is 0"),
         ({"max_tokens": True}, "max_tokens is True"),
         ({"max_tokens": 2.0}, "max_tokens is 2.0"),
-        ({"temperature": 0.7}, "temperature is 0.7; this version allows only 0"),
+        ({"temperature": 2.1}, "temperature is 2.1; expected 0 or a number from 1e-06 to 2"),
         ({"temperature": float("nan")}, "temperature is nan"),
         ({"temperature": False}, "temperature is False"),
         ({"temperature": "0"}, "temperature is '0'"),
@@ -216,4 +216,4 @@ def test_sampling_params_are_values() -> None:
     assert SamplingParams(stop_token_ids=[1, 2]) == SamplingParams(stop_token_ids=(1, 2))
     assert len({SamplingParams(), SamplingParams(temperature=0)}) == 1
     with pytest.raises(TypeError):
-        SamplingParams(top_p=0.9)  # type: ignore[call-arg]
+        SamplingParams(top_q=0.9)  # type: ignore[call-arg]

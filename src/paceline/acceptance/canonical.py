@@ -26,6 +26,7 @@ from paceline.acceptance.processors import (
 )
 from paceline.acceptance.processors.bits import all_but, only, unpacked
 from paceline.acceptance.reference import DrawParams, NothingAllowedError
+from paceline.acceptance.sampling import Draw, NativeSampler
 from paceline.errors import UsageError
 from paceline.sampling_checks import checked_biases
 from paceline.sampling_params import SamplingParams
@@ -41,15 +42,23 @@ class CanonicalSampler(Sampler):
     """
 
     def __init__(
-        self, seed: int, params: SamplingParams, processors: Sequence[LogitsProcessor], vocab_size: int
+        self,
+        seed: int,
+        params: SamplingParams,
+        processors: Sequence[LogitsProcessor],
+        vocab_size: int,
+        native: NativeSampler | None = None,
     ) -> None:
-        """`processors`: edits first, as they are to be applied, then masks."""
+        """`processors`: edits first, as they are to be applied, then masks. `native`: draws the same tokens as array
+        code, sooner; may be shared, by one caller at a time."""
         self._seed = seed
         self._params = draw_params(params)
         self._processors = tuple(processors)
         self._edits = [each for each in processors if isinstance(each, Edit)]
         self._masks = [each for each in processors if isinstance(each, Mask)]
         self._vocab_size = vocab_size
+        # A function of the caller's may ban by minus infinity, which compiled code refuses in a row.
+        self._native = None if any(isinstance(edit, UserProcessor) for edit in self._edits) else native
 
     @property
     def seed(self) -> int:
@@ -61,15 +70,20 @@ class CanonicalSampler(Sampler):
 
     def sample(self, logits: Row, position: int, drafted: Sequence[int] = ()) -> int:
         """Raises NonFiniteLogitsError, or the NothingAllowedError among them where the processors left no token."""
-        best = self._search(logits, position)
-        if self._params.temperature == 0 and self._stands(best, drafted):
-            return best
-        return reference.sample(self._processed(logits, position, drafted), self._params, self._seed, position)
+        if self._params.temperature == 0:
+            best = self._search(logits, position)
+            if self._stands(best, drafted):
+                return best
+        row, mask = self._edited(logits, position, drafted), self._allowed(drafted)
+        if self._native is None:
+            return reference.sample(self._masked(row, mask, position), self._params, self._seed, position)
+        return self._native.sample(row, Draw(self._params, self._seed, position, mask=mask))
 
     def law(self, logits: Row, position: int, drafted: Sequence[int] = ()) -> Law:
         """Raises as `sample` does."""
         self._search(logits, position)
-        law: Law = reference.law(self._processed(logits, position, drafted), self._params)
+        row = self._masked(self._edited(logits, position, drafted), self._allowed(drafted), position)
+        law: Law = reference.law(row, self._params)
         return law
 
     def _search(self, logits: Row, position: int) -> int:
@@ -85,19 +99,28 @@ class CanonicalSampler(Sampler):
             mask.allows(best, drafted) for mask in self._masks if mask.is_active(drafted)
         )
 
-    def _processed(self, logits: Row, position: int, drafted: Sequence[int]) -> Row:
-        row = logits[: self._vocab_size]
+    def _edited(self, logits: Row, position: int, drafted: Sequence[int]) -> Row:
+        """The row as the edits leave it; as it comes, unchecked, where none is active and compiled code will check."""
         edits = [edit for edit in self._edits if edit.is_active(drafted)]
-        masks = [mask.allowed(drafted) for mask in self._masks if mask.is_active(drafted)]
-        if not edits and not masks:
-            return row
-        row = row.copy()
+        if edits or self._native is None:
+            self._search(logits, position)  # before an edit can hide it
+        row = logits[: self._vocab_size]
+        if edits:
+            row = row.copy()
         for edit in edits:
             edit.apply(row, drafted)
-        if masks:
-            row[~unpacked(reduce(np.bitwise_and, masks), self._vocab_size)] = -np.inf
+        return row
+
+    def _allowed(self, drafted: Sequence[int]) -> Bits | None:
+        """What all masks allow; None for everything."""
+        masks = [mask.allowed(drafted) for mask in self._masks if mask.is_active(drafted)]
+        return reduce(np.bitwise_and, masks) if masks else None
+
+    def _masked(self, row: Row, mask: Bits | None, position: int) -> Row:
+        if mask is not None:
+            row = np.where(unpacked(mask, self._vocab_size), row, np.float32(-np.inf))
         if not row.max() > -np.inf:
-            raise NothingAllowedError(f"the sampling parameters leave no token for position {position}")
+            raise NothingAllowedError(f"no token id is allowed at position {position}")
         return row
 
 
@@ -111,11 +134,13 @@ def create_sampler(
     stop_ids: Collection[int] = (),
     encode: Encode | None = None,
     grammar: Mask | None = None,
+    native: NativeSampler | None = None,
 ) -> CanonicalSampler:
     """The sampler of one sequence, as it stands behind `prompt`.
 
     `banned_ids`: never drawn, as ids that only fill the vocabulary. `stop_ids`: all that end this answer. `encode`: for
     `bad_words` (see `Encode`); None where there is no tokenizer. `grammar`: one more mask, of this sequence alone.
+    `native`: see `CanonicalSampler`.
 
     Raises UsageError for token ids that the model lacks and where no token could come first.
     """
@@ -133,7 +158,7 @@ def create_sampler(
     if grammar is not None:
         masks.append(grammar)
     _check_first(masks, vocab_size, params, has_grammar=grammar is not None)
-    return CanonicalSampler(seed, params, [*edits, *masks], vocab_size)
+    return CanonicalSampler(seed, params, [*edits, *masks], vocab_size, native)
 
 
 def draw_params(params: SamplingParams) -> DrawParams:
