@@ -28,8 +28,8 @@ without padding, to the row to go on with. A pure function of these two: it is c
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """Names, ranges and defaults are those of vLLM's `SamplingParams`, but for a greater default of `max_tokens`. What
-    is out of range is refused, never moved into it.
+    """Names, ranges and defaults are those of vLLM's `SamplingParams`, but for a greater default of `max_tokens` and
+    the default `temperature` of 0. What is out of range is refused, never moved into it.
 
     A token's logits go through these, in this order: `logits_processors`; `repetition_penalty`; `presence_penalty` and
     `frequency_penalty`; `logit_bias`; `bad_words`; `allowed_token_ids`; `min_tokens`; `temperature`; `min_p`; `top_k`;

@@ -3,8 +3,8 @@
 from collections import deque
 from itertools import groupby
 
-from paceline.api.outputs import FinishReasonName, Piece, PlannedStep, RequestOutput, SpeculationSummary, Timing, Usage
 from paceline.acceptance import AcceptanceRule
+from paceline.api.outputs import FinishReasonName, Piece, PlannedStep, RequestOutput, SpeculationSummary, Timing, Usage
 from paceline.controller import OFF
 from paceline.engine import OutputTimes, Request, StepOutput, TokenLogprobs
 from paceline.models import Detokenizer, Tokenizer

@@ -158,7 +158,7 @@ class LLM:
         return [joined([collector.output() for collector in group]) for group in groups]
 
     def _add_choices(self, choices: Sequence[Request], added: dict[int, Collector]) -> list[Collector]:
-        """Queue the choices of one prompt, which the first of them reads for all. Each is in `added` once it is queued."""
+        """Queue the choices of one prompt, which the first of them reads for all. Each is in `added` then."""
         collectors, first = list[Collector](), None
         for request in choices:
             sequence, collector = self._add(replace(request, fork_of=first))

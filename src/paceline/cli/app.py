@@ -60,6 +60,9 @@ def generate(
     max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
     min_tokens: opt.MinTokens = 0,
     stop: opt.Stop = None,
+    temperature: opt.Temperature = 0.0,
+    top_p: opt.TopP = 1.0,
+    seed: opt.Seed = None,
     chat: Annotated[
         bool | None,
         typer.Option(
@@ -89,7 +92,14 @@ def generate(
             opt.ModelOptions(
                 model, quantization, proposer, num_speculative_tokens, max_model_len, threads, chat_template
             ),
-            SamplingParams(max_tokens=max_tokens, min_tokens=min_tokens, stop=stop or ()),
+            SamplingParams(
+                max_tokens=max_tokens,
+                min_tokens=min_tokens,
+                stop=stop or (),
+                temperature=temperature,
+                top_p=top_p,
+                seed=seed,
+            ),
             chat=chat,
             show_drafts=show_drafts,
             is_json=json,
@@ -103,6 +113,9 @@ def chat(
     proposer: opt.Proposer = opt.ProposerName.OFF,
     num_speculative_tokens: opt.NumSpeculativeTokens = None,
     max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
+    temperature: opt.Temperature = 0.0,
+    top_p: opt.TopP = 1.0,
+    seed: opt.Seed = None,
     chat_template: opt.ChatTemplate = None,
     show_drafts: opt.ShowDrafts = False,
     max_model_len: opt.MaxModelLen = None,
@@ -122,7 +135,7 @@ def chat(
             opt.ModelOptions(
                 model, quantization, proposer, num_speculative_tokens, max_model_len, threads, chat_template
             ),
-            max_tokens=max_tokens,
+            SamplingParams(max_tokens=max_tokens, temperature=temperature, top_p=top_p, seed=seed),
             show_drafts=show_drafts,
         )
 

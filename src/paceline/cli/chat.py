@@ -29,10 +29,9 @@ _PROMPT = "> "
 _WELCOME = "Type a message. /clear forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C stops an answer."
 
 
-def chat(options: ModelOptions, *, max_tokens: int, show_drafts: bool) -> None:
+def chat(options: ModelOptions, params: SamplingParams, *, show_drafts: bool) -> None:
     """Talk until the input ends."""
     stdin = standard_input()
-    params = SamplingParams(max_tokens=max_tokens)
     llm = load(options)
     if not llm.has_chat_template:
         raise UsageError(

@@ -24,6 +24,8 @@ _OPTIONS = {
     "num_speculative_tokens": "--num-speculative-tokens",
     "num_threads": "--threads",
     "quantization": "--quantization",
+    "temperature": "--temperature",
+    "top_p": "--top-p",
     "chat_template": "--chat-template",
 }  # parameters of the library, and the options that stand for them
 _PARAMETER = re.compile(rf"(?<![^\s(])({'|'.join(_OPTIONS)})(?![^\s,;:.)])")  # as a word, not in quotes or a path

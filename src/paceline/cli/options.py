@@ -87,6 +87,25 @@ Stop = Annotated[
 MinTokens = Annotated[
     int, typer.Option("--min-tokens", metavar="N", help="The tokens to generate before anything may end the answer.")
 ]
+Temperature = Annotated[
+    float,
+    typer.Option("--temperature", metavar="T", help="0 for the most likely token at every position, or 1e-6 to 2."),
+]
+TopP = Annotated[
+    float,
+    typer.Option(
+        "--top-p", metavar="P", help="Above temperature 0, draw from the likeliest tokens that have this probability."
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        help="The same one gives the same answer; one is drawn if not given, and --json tells it.",
+        show_default=False,
+    ),
+]
 MaxModelLen = Annotated[
     int | None,
     typer.Option(

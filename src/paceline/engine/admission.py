@@ -7,6 +7,7 @@ from time import perf_counter
 from paceline.acceptance.base import Sampler
 from paceline.acceptance.canonical import create_sampler
 from paceline.acceptance.processors import Encode
+from paceline.acceptance.sampling import NativeSampler
 from paceline.engine.options import check_integer
 from paceline.engine.request import Request, SequenceState
 from paceline.engine.stops import StopStrings
@@ -37,6 +38,7 @@ class Admission:
         self._banned_ids = frozenset(banned_token_ids)
         self._token_text = token_text
         self._encode = encode
+        self._native = NativeSampler(vocab_size)
 
     def state(self, sequence: int, request: Request) -> SequenceState:
         """Raises UsageError for a request that could not run."""
@@ -94,6 +96,7 @@ class Admission:
             banned_ids=self._banned_ids,
             stop_ids=stop_ids,
             encode=self._encode,
+            native=self._native,
         )
 
     def _stops(self, stops: Sequence[str]) -> StopStrings | None:

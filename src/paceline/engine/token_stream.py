@@ -18,8 +18,8 @@ class Channel:
     may still be cancelled: `take` never waits. The engine is told to hold the sequence and to go on with it in turns,
     and in order, so while nothing is left to read it is never held.
 
-    `is_taken`: the engine has accepted the request, as `sequence`. `is_waiting`: it has yielded nothing yet. `is_ended`: nothing will
-    come any more, because of `error` if there is one.
+    `is_taken`: the engine has accepted the request, as `sequence`. `is_waiting`: it has yielded nothing yet.
+    `is_ended`: nothing will come any more, because of `error` if there is one.
     """
 
     def __init__(self, ticket: int, thread: EngineThread, max_unread: int) -> None:
