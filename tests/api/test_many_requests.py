@@ -151,7 +151,7 @@ def test_min_tokens_puts_every_stop_off(plain: LLM) -> None:
         ({"max_num_seqs": 0}, "max_num_seqs is 0"),
         ({"max_num_seqs": 2.0}, "max_num_seqs is 2.0"),
         ({"max_num_seqs": 100_000}, "max_num_seqs is 100000; expected at most 1024"),
-        ({"cache_tokens": 255}, "cache_tokens is 255; expected an integer of at least 256"),
+        ({"cache_tokens": 255}, "cache_tokens is 255; expected an integer from 256"),
         ({"cache_tokens": 10**12}, "cache_tokens is 1000000000000"),
         ({"progress": 3}, "progress is 3"),
         ({"max_model_len": 1}, "max_model_len is 1; expected at least 2"),
