@@ -19,6 +19,7 @@ SHAPE = {
     "text": str,
     "token_ids": list,
     "finish_reason": str,
+    "sample_seed": int,
     "usage": {"prompt_tokens": int, "completion_tokens": int, "total_tokens": int},
     "timing": {"prefill_seconds": float, "decode_seconds": float, "tokens_per_second": float},
     "speculation": {

@@ -27,8 +27,11 @@ class Terms:
         return cls(params if params is not None else SamplingParams(), namespace, priority)
 
     def choices(self, ids: Sequence[int]) -> list[Request]:
-        """The requests that answer one prompt, `params.n` of them. Without a seed one is drawn."""
-        params, seed = self.params, self.params.seed if self.params.seed is not None else randbits(64)
+        """The requests that answer one prompt, `params.n` of them. Without a seed one is drawn; at temperature 0, where
+        there is no noise, it is 0."""
+        params, seed = self.params, self.params.seed
+        if seed is None:
+            seed = randbits(64) if params.temperature else 0
         others = replace(params, prompt_logprobs=None) if params.n > 1 else params  # the prompt is scored once
         return [
             Request(
