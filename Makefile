@@ -16,6 +16,7 @@ SANITIZE_address := address,undefined
 SANITIZE_thread := thread
 # Tiny models reach every kernel; the default model takes minutes there.
 NATIVE_TESTS := tests/runtime tests/models/test_damaged.py tests/acceptance/test_match.py \
+  tests/acceptance/test_native_sampler.py \
   --ignore=tests/runtime/test_native_golden.py --ignore=tests/runtime/test_real_models.py \
   --deselect=tests/runtime/test_row_invariance.py::test_contract_on_the_default_model
 # A forked child keeps the parent's threads in the sanitizer's books, which then end it for a new thread with an old id.
