@@ -1,5 +1,6 @@
 """Random requests and random moves for a world."""
 
+from dataclasses import replace
 from random import Random
 
 from engine_world import MOMENTS, World
@@ -11,8 +12,16 @@ STOPS = ("ab", "ba", "aab", "bb", "ä", "äb", "bä", "abab")
 
 
 def random_request(world: World, random: Random) -> Request:
-    """Often with the beginning of an earlier one's text."""
+    """Often with the beginning of an earlier one's text, or as another choice of its request."""
     setup = world.setup
+    if world.asked and random.random() < 0.15:
+        first, asked = random.choice(list(world.asked.items()))
+        return replace(
+            asked.request,
+            params=_random_params(random, setup.vocab_size, random.choice((None, 1, 3, 6, 10))),
+            priority=random.choice((0, 0, 1)),
+            fork_of=first,
+        )
     prompt: list[int] = []
     if world.asked and random.random() < 0.7:
         other = random.choice(list(world.asked.values()))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from paceline import sampling_checks as checks
+from paceline import checks
 from paceline.errors import UsageError
 
 if TYPE_CHECKING:

@@ -131,7 +131,7 @@ def test_walks_meet_what_they_are_for() -> None:
     reasons = set[FinishReason | None]()
     for setup in WALKS:
         world = World(setup)
-        walk(world, Random(setup.seed), 100)
+        walk(world, Random(setup.seed), 150)
         shortages += world.num_shortages
         steps = [step for record in world.records for step in record.sequences]
         accepted += sum(step.accepted for step in steps)

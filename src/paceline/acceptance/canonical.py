@@ -27,8 +27,8 @@ from paceline.acceptance.processors import (
 from paceline.acceptance.processors.bits import all_but, only, unpacked
 from paceline.acceptance.reference import DrawParams, NothingAllowedError
 from paceline.acceptance.sampling import Draw, NativeSampler
+from paceline.checks import checked_biases
 from paceline.errors import UsageError
-from paceline.sampling_checks import checked_biases
 from paceline.sampling_params import SamplingParams
 
 Row = NDArray[np.float32]

@@ -8,8 +8,8 @@ from typing import Any
 from paceline.acceptance import AcceptanceRule
 from paceline.api.encoding import Encoder
 from paceline.api.speculation import Speculation
+from paceline.checks import check_flag, check_integer
 from paceline.engine import Engine, EngineOptions
-from paceline.engine.options import check_integer
 from paceline.errors import UsageError
 from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, open_model
 from paceline.runtime.native import SPARE_SLOTS, NativeOptions, NativeRuntime
@@ -42,8 +42,7 @@ class ModelOptions:
             raise UsageError(f"progress is {progress!r}; expected None or an object with begin, update and end")
         if arguments["max_model_len"] == 1:
             raise UsageError("max_model_len is 1; expected at least 2, a token of the prompt and one of the answer")
-        if not isinstance(arguments["prefix_caching"], bool):
-            raise UsageError(f"prefix_caching is {arguments['prefix_caching']!r}; expected True or False")
+        check_flag("prefix_caching", arguments["prefix_caching"])
         check_integer("max_num_seqs", arguments["max_num_seqs"], 1)
         return cls(speculation=Speculation.of(speculation), **arguments)
 

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from paceline.acceptance import AcceptanceRule, MatchRule, TypicalRule, create_acceptance_rule
+from paceline.checks import check_flag
 from paceline.controller import OFF, Controller, create_controller
 from paceline.errors import UsageError
 from paceline.proposers import PROPOSERS, Proposer, create_proposer
@@ -83,8 +84,7 @@ class Speculation:
         return controller, [proposer], rule
 
     def _create_rule(self) -> AcceptanceRule:
-        if not isinstance(self.allow_lossy, bool):
-            raise UsageError(f"allow_lossy is {self.allow_lossy!r}; expected True or False")
+        check_flag("allow_lossy", self.allow_lossy)
         is_lossy = self.rule == TypicalRule.name
         if self.allow_lossy and not is_lossy:
             raise UsageError(f"allow_lossy is True, and the rule {self.rule!r} loses nothing; leave it out")

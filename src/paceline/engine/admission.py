@@ -6,9 +6,10 @@ from time import perf_counter
 
 from paceline.acceptance.base import Sampler
 from paceline.acceptance.canonical import create_sampler
+from paceline.acceptance.noise import MAX_SEED
 from paceline.acceptance.processors import Encode
 from paceline.acceptance.sampling import NativeSampler
-from paceline.engine.options import check_integer
+from paceline.checks import check_integer
 from paceline.engine.request import Request, SequenceState
 from paceline.engine.stops import StopStrings
 from paceline.errors import UsageError
@@ -40,10 +41,13 @@ class Admission:
         self._encode = encode
         self._native = NativeSampler(vocab_size)
 
-    def state(self, sequence: int, request: Request) -> SequenceState:
-        """Raises UsageError for a request that could not run."""
+    def state(self, sequence: int, request: Request, other: SequenceState | None) -> SequenceState:
+        """`other`: the sequence that `request.fork_of` names, None for one that has ended. Raises UsageError for a
+        request that could not run.
+        """
         prompt = self._prompt(request)
         self._check(request)
+        _check_fork(request, prompt, other)
         params, capacity = request.params, self._max_length - len(prompt)
         stop_ids = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else self._eos_ids)
         return SequenceState(
@@ -83,7 +87,7 @@ class Admission:
             check_integer("num_speculative_tokens", request.num_speculative_tokens, 0)
         if not isinstance(request.priority, int) or isinstance(request.priority, bool):
             raise UsageError(f"priority is {request.priority!r}; expected an integer, higher ones first")
-        check_integer("sample_seed", request.sample_seed, 0)
+        check_integer("sample_seed", request.sample_seed, 0, MAX_SEED)
         if not isinstance(request.namespace, str):
             raise UsageError(f"namespace is {request.namespace!r}; expected a text")
 
@@ -105,6 +109,16 @@ class Admission:
         if self._token_text is None:
             raise UsageError(f"stop is {stops!r}; this engine was given no token_text, so it knows no text to stop at")
         return StopStrings(stops, self._token_text)
+
+
+def _check_fork(request: Request, prompt: Sequence[int], other: SequenceState | None) -> None:
+    """Another prompt's keys and values would make another text, and another tenant's are not this one's to use."""
+    if other is None:
+        return
+    if other.request.namespace != request.namespace or other.tokens[: other.num_prompt] != prompt:
+        raise UsageError(
+            f"fork_of is {other.id}, which has another prompt or namespace; expected another choice of the same request"
+        )
 
 
 def _check_ids(where: str, tokens: Sequence[int], vocab_size: int) -> None:

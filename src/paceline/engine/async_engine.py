@@ -5,10 +5,10 @@ import weakref
 from types import TracebackType
 from typing import Self
 
+from paceline.checks import check_integer
 from paceline.engine.engine import Engine
 from paceline.engine.engine_thread import EngineThread
 from paceline.engine.open_requests import OpenRequests
-from paceline.engine.options import check_integer
 from paceline.engine.request import Request
 from paceline.engine.stats import EngineStats
 from paceline.engine.token_stream import TokenStream, no_thread_error, running_loop, wrong_loop_error

@@ -22,6 +22,9 @@ class ProposerGroup:
                 raise UsageError(f"the proposer name {proposer.name!r} is taken")
             self._proposers[proposer.name] = proposer
 
+    def __len__(self) -> int:
+        return len(self._proposers)
+
     def make_caches(self) -> dict[str, DraftCache]:
         """A cache for every proposer that keeps one, handed to it."""
         caches: dict[str, DraftCache] = {}

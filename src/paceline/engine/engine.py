@@ -69,7 +69,8 @@ class Engine:
         self._admission = Admission(
             info.vocab_size, self._max_length, eos_token_ids, banned_token_ids, token_text, encode
         )
-        self._scheduler = Scheduler(self._cache, Limits.of(options, info), info.vocab_size, capacity)
+        limits = Limits.of(options, info, is_drafting=len(self._proposers) > 0)
+        self._scheduler = Scheduler(self._cache, limits, info.vocab_size, capacity)
         self._records = records
         self._ids = count()
         self._num_steps = 0
@@ -122,7 +123,8 @@ class Engine:
         Raises UsageError for one that could not run, UnsoundEngineError where no answer could be trusted.
         """
         self._health.require()
-        state = self._admission.state(next(self._ids), request)
+        other = None if request.fork_of is None else self._scheduler.find(request.fork_of)
+        state = self._admission.state(next(self._ids), request, other)
         self._turn.take(lambda: self._scheduler.add(state))
         return state.id
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from paceline.checks import check_flag, check_integer
 from paceline.errors import UsageError
 from paceline.runtime.base import RuntimeInfo
 
@@ -37,8 +38,7 @@ class EngineOptions:
                 check_integer(name, value, lowest)
         if self.max_num_seqs is not None:
             _check_at_most("max_num_seqs", self.max_num_seqs, MAX_NUM_SEQS, "the limit of this engine")
-        if not isinstance(self.reuses_prefixes, bool):
-            raise UsageError(f"reuses_prefixes is {self.reuses_prefixes!r}; expected True or False")
+        check_flag("reuses_prefixes", self.reuses_prefixes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ class Limits:
     max_draft_tokens: int
 
     @classmethod
-    def of(cls, options: EngineOptions, info: RuntimeInfo) -> "Limits":
-        """Raises UsageError for options that the runtime cannot serve."""
+    def of(cls, options: EngineOptions, info: RuntimeInfo, *, is_drafting: bool) -> "Limits":
+        """`is_drafting`: there are proposers. Raises UsageError for options that the runtime cannot serve."""
         budget = info.max_rows if options.token_budget is None else options.token_budget
         _check_at_most("token_budget", budget, info.max_rows, "the rows of one forward of this runtime")
         possible = min(info.max_logits_rows, max(1, budget - 1))
         seats = min(DEFAULT_MAX_NUM_SEQS, possible) if options.max_num_seqs is None else options.max_num_seqs
         _check_at_most("max_num_seqs", seats, possible, "what one forward of this runtime has rows and logits for")
-        verifiable = min(budget, info.max_logits_rows) - 1
+        verifiable = min(budget, info.max_logits_rows) - 1 if is_drafting else 0
         drafted = options.max_draft_tokens
         return cls(
             max_num_seqs=seats,
@@ -73,12 +73,6 @@ class Limits:
             mixed_prefill_chunk=min(options.mixed_prefill_chunk, budget),
             max_draft_tokens=verifiable if drafted is None else min(drafted, verifiable),
         )
-
-
-def check_integer(name: str, value: object, lowest: int) -> None:
-    """Raise UsageError unless `value` is an integer of at least `lowest`."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-        raise UsageError(f"{name} is {value!r}; expected an integer of at least {lowest}")
 
 
 def _check_at_most(name: str, value: int, highest: int, what: str) -> None:

@@ -125,8 +125,8 @@ class Scheduler:
         return other is not None and not (other.is_decoding or other.is_held or other.num_output)
 
     def _other_choice(self, state: SequenceState) -> SequenceState | None:
-        if state.request.fork_of is None or state.num_output:
-            return None
+        if state.request.fork_of is None or state.num_output or state.wants_prompt_logprobs:
+            return None  # it begins where it must, behind its prompt or with all of that to score
         return self._states.get(state.request.fork_of)
 
     def _find_place(self, state: SequenceState) -> bool:

@@ -1,4 +1,4 @@
-"""Checks of sampling parameters, one kind of value each. Every failure is a UsageError that names the parameter, the
+"""Checks of what callers hand in, one kind of value each. Every failure is a UsageError that names the parameter, the
 value given and what is allowed."""
 
 from collections.abc import Mapping, Sequence
