@@ -227,7 +227,7 @@ def verification(target: Target, committed: Tokens, drafted: Drafted, chances: C
 
 def decide(rule: AcceptanceRule, given: Verification, draws: EnumeratedDraws) -> Outcome:
     outcome = rule.decide(given, draws) if isinstance(rule, RejectionRule) else rule.accept(given)
-    assert len(outcome.path) == len(outcome.tokens) + outcome.is_error
+    assert len(outcome.path) == len(outcome.tokens) + (outcome.error is not None)
     assert outcome.path[0] == 0
     for row, parent, token in zip(outcome.path[1:], outcome.path, outcome.tokens, strict=False):
         assert given.parents[row - 1] == parent - 1

@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from samplers import greedy_sampler
 
 from paceline.acceptance import (
-    GreedySampler,
     Law,
     MatchRule,
     NonFiniteLogitsError,
@@ -131,28 +131,29 @@ def test_row_that_is_not_finite_ends_the_walk(bad: float, row: int) -> None:
     logits = np.zeros((4, 3), np.float32)
     logits[range(3), [2, 1, 0]] = 1
     logits[row, 1] = bad
-    outcome = RULE.accept(Verification(4, logits, (2, 1, 0), (-1, 0, 1), 9, GreedySampler(3)))
-    assert outcome.is_error
+    outcome = RULE.accept(Verification(4, logits, (2, 1, 0), (-1, 0, 1), 9, greedy_sampler(3)))
+    assert outcome.error is not None
+    assert f"position {9 + row}" in outcome.error
     assert outcome.path == tuple(range(row + 1))
     assert outcome.tokens == (2, 1, 0)[:row]
 
 
 def test_row_off_the_path_may_be_anything() -> None:
     logits = np.array([[0, 1], [np.nan, np.nan]], np.float32)
-    outcome = RULE.accept(Verification(0, logits, (0,), (-1,), 0, GreedySampler(2)))
+    outcome = RULE.accept(Verification(0, logits, (0,), (-1,), 0, greedy_sampler(2)))
     assert outcome.tokens == (1,)
-    assert not outcome.is_error
+    assert outcome.error is None
 
 
 def test_greedy_takes_the_highest_and_the_first_of_equals() -> None:
-    sampler = GreedySampler(4)
+    sampler = greedy_sampler(4)
     assert sampler.sample(np.array([0, 3, 3, 1], np.float32), 0) == 1
     assert sampler.sample(np.array([-5, -4, -3, -3], np.float32), 0) == 2
     assert sampler.law(np.array([0, 3, 3, 1], np.float32), 0).tolist() == [0, 1, 0, 0]
 
 
 def test_greedy_never_looks_at_padding() -> None:
-    sampler = GreedySampler(2)
+    sampler = greedy_sampler(2)
     assert sampler.sample(np.array([0, 1, 9], np.float32), 0) == 1
     assert sampler.sample(np.array([0, 1, np.nan], np.float32), 0) == 1
 
@@ -163,7 +164,7 @@ def test_greedy_refuses_what_is_not_finite(bad: float, where: int) -> None:
     logits = np.linspace(-1, 1, 100, dtype=np.float32)
     logits[where] = bad
     with pytest.raises(NonFiniteLogitsError, match="position 12"):
-        GreedySampler(100).sample(logits, 12)
+        greedy_sampler(100).sample(logits, 12)
 
 
 def rows_of_logits(size: int) -> Iterator[NDArray[np.float32]]:
@@ -183,7 +184,7 @@ def rows_of_logits(size: int) -> Iterator[NDArray[np.float32]]:
 
 @pytest.mark.parametrize("size", [*range(1, 70), 4095, 4096, 4097, 8192, 12345, 49152])
 def test_greedy_is_the_argmax_of_the_vocabulary(size: int) -> None:
-    sampler = GreedySampler(size)
+    sampler = greedy_sampler(size)
     for row in rows_of_logits(size):
         padded = np.concatenate([row, np.array([np.inf, np.nan, 9e9], np.float32)])
         for read_only in (row, padded[:size], padded):
@@ -198,13 +199,13 @@ def test_greedy_sees_what_is_not_finite_wherever_it_stands(size: int, bad: float
         for row in (np.zeros(size, np.float32), np.arange(size, dtype=np.float32)):
             row[place] = bad
             with pytest.raises(NonFiniteLogitsError):
-                GreedySampler(size).sample(row, 0)
+                greedy_sampler(size).sample(row, 0)
             with pytest.raises(NonFiniteLogitsError):
-                GreedySampler(size, banned=range(1, size)).sample(row, 0)
+                greedy_sampler(size, banned=range(1, size)).sample(row, 0)
 
 
 def test_greedy_refuses_rows_that_it_would_misread() -> None:
-    sampler = GreedySampler(4)
+    sampler = greedy_sampler(4)
     for row in (np.zeros(3, np.float32), np.zeros(4), np.zeros(4, np.int32), np.zeros((4, 4), np.float32)):
         with pytest.raises(ValueError, match="float32"):
             sampler.sample(row, 0)  # type: ignore[arg-type]
@@ -226,28 +227,10 @@ def test_registry() -> None:
 
 
 def test_a_banned_token_is_never_drawn() -> None:
-    sampler = GreedySampler(5, banned=[2, 4, 9])
+    sampler = greedy_sampler(5, banned=[2, 4, 9])
     logits = np.array([1.0, 3.0, 7.0, 3.0, 8.0, 9.0], np.float32)
     assert sampler.sample(logits, 0) == 1
     assert sampler.law(logits, 0).tolist() == [0, 1, 0, 0, 0]
     assert logits[2] == 7.0
-    with pytest.raises(ValueError, match="all 2"):
-        GreedySampler(2, banned=range(5))
-
-
-def test_some_tokens_are_banned_only_at_early_positions() -> None:
-    sampler = GreedySampler(5, banned=[4], early_banned=[0, 2, 9], num_early_positions=7)
-    logits = np.array([5.0, 3.0, 7.0, 4.0, 8.0, 9.0], np.float32)
-    for position, token in ((0, 3), (6, 3), (7, 2), (100, 2)):
-        assert sampler.sample(logits, position) == token
-        assert sampler.law(logits, position).argmax() == token
-        assert sampler.law(logits, position).sum() == 1
-    with pytest.raises(NonFiniteLogitsError, match="position 6"):
-        sampler.sample(np.array([np.nan, 3, 7, 4, 8], np.float32), 6)
-
-
-def test_a_position_without_any_token_is_refused() -> None:
-    with pytest.raises(ValueError, match="all 3"):
-        GreedySampler(3, banned=[0], early_banned=[1, 2], num_early_positions=1)
-    sampler = GreedySampler(3, banned=[0], early_banned=[1, 2])  # at no position
-    assert sampler.sample(np.array([3, 1, 2], np.float32), 0) == 2
+    with pytest.raises(UsageError, match="leaves none of 2 tokens"):
+        greedy_sampler(2, banned=range(5))

@@ -15,6 +15,7 @@ from paceline.acceptance.processors import (
     FixedMask,
     LogitBias,
     LogitsProcessor,
+    LogitsProcessorError,
     MinTokens,
     OccurrencePenalties,
     RepetitionPenalty,
@@ -138,7 +139,7 @@ def test_both_spellings_of_a_bad_word_are_found() -> None:
 
 @pytest.mark.parametrize("given", [[1.0, 2.0], [[1.0] * 4], [1, 2, 3, 4]])
 def test_user_processors_return_rows(given: list[float]) -> None:
-    with pytest.raises(UsageError, match=r"returned .* expected float32 of shape"):
+    with pytest.raises(LogitsProcessorError, match=r"returned .* expected float32 of shape"):
         UserProcessor(lambda *_: np.array(given)).apply(ROW.copy(), ())
 
 

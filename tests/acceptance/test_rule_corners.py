@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from rule_enumeration import Chances, Drafted, Drafter, Target, Tokens, one_step, random_law, step_error, verification
+from samplers import greedy_sampler
 from toy_processors import greedy, plain
 
 from paceline.acceptance import (
     ACCEPTANCE_RULES,
     BlockRule,
-    GreedySampler,
     Law,
     MatchRule,
     RejectionRule,
@@ -45,9 +45,9 @@ def test_rows_that_are_not_finite_end_the_text_and_nothing_else(
 
         assert step_error(rule, TARGET, draft, len(shape) + 1) < EXACT
         outcomes = one_step(rule, TARGET, draft)
-        assert any(outcome.is_error for _, outcome in outcomes)
-        assert all(outcome.is_error == (bad in outcome.path) for _, outcome in outcomes)
-        assert all(outcome.path[-1] == bad for _, outcome in outcomes if outcome.is_error)
+        assert any(outcome.error for _, outcome in outcomes)
+        assert all((outcome.error is not None) == (bad in outcome.path) for _, outcome in outcomes)
+        assert all(outcome.path[-1] == bad for _, outcome in outcomes if outcome.error)
 
 
 def test_nothing_is_left_by_rounding() -> None:
@@ -73,7 +73,7 @@ def test_rejection_at_temperature_zero_is_match() -> None:
     target = Target(3, 33, greedy)
     for shape in ((), (1,), (1, 1, 1), (2, 1)):
         drafted = Drafter(draft_law, shape, is_sampled=False).draft((), Chances())
-        given = replace(verification(target, (), drafted, Chances()), sampler=GreedySampler(3))
+        given = replace(verification(target, (), drafted, Chances()), sampler=greedy_sampler(3))
         assert RejectionRule().accept(given) == MatchRule().accept(given) == BlockRule().accept(given)
 
 

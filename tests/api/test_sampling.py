@@ -1,6 +1,7 @@
 """Sampling through the public API: one seed, one text, whatever drafts, batches and caches do."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,13 +62,15 @@ def test_a_seed_gives_one_text(flat_path: Path, plain: LLM, fields: dict[str, ob
     """With drafts and without, together and alone, from the cache or not, preempted or not."""
     params = params_of(fields)
     expected = [plain.generate(prompt, params)[0] for prompt in PROMPTS]
-    for llm in (
-        LLM(flat_path, speculation=NGRAM),
-        LLM(flat_path, speculation=NGRAM, max_model_len=96, cache_tokens=96),
-    ):
+    roomy = LLM(flat_path, speculation=NGRAM)
+    tight = LLM(flat_path, speculation=NGRAM, max_model_len=72, cache_tokens=72)
+    for llm in (roomy, tight):
         for _ in range(2):
-            assert ids(llm.generate(PROMPTS, params)) == ids(expected)
+            outputs = llm.generate(PROMPTS, params)
+            assert ids(outputs) == ids(expected)
+            assert sum(output.speculation.num_draft_tokens for output in outputs) > 0
         llm._engine.check_integrity()
+    assert tight._engine.stats().num_preemptions > 0
 
 
 def test_seeds_differ_and_are_told(plain: LLM) -> None:
@@ -149,11 +152,12 @@ def test_other_rules_say_so(flat_path: Path) -> None:
     for rule in ("rejection", "block"):
         options = {"proposer": "ngram", "rule": rule, "options": {"min_match": 1}}
         outputs = [LLM(flat_path, speculation=options).generate(PROMPTS[0], params)[0] for _ in range(2)]
-        assert outputs[0] == outputs[1] or outputs[0].token_ids == outputs[1].token_ids  # one plan, one text
-        assert outputs[0].is_lossless
-        assert sum(step.num_draft_tokens for step in outputs[0].speculation.plan) == sum(
-            [outputs[0].speculation.num_draft_tokens]
-        )
+        first, second = outputs
+        assert first.token_ids == second.token_ids  # one plan, one text
+        assert first.speculation.plan == second.speculation.plan
+        assert first.is_lossless
+        num_drafted = sum(step.num_draft_tokens for step in first.speculation.plan)
+        assert num_drafted == first.speculation.num_draft_tokens > 0
     lossy = {"proposer": "ngram", "rule": "typical", "allow_lossy": True, "options": {"min_match": 1}}
     [output] = LLM(flat_path, speculation=lossy).generate(PROMPTS[0], params)
     assert not output.is_lossless
@@ -180,3 +184,52 @@ def test_a_processor_of_ones_own(flat_path: Path, plain: LLM) -> None:
     [expected] = plain.generate(PROMPTS[0], params)
     assert len(set(expected.token_ids)) == 30
     assert LLM(flat_path, speculation=NGRAM).generate(PROMPTS[0], params)[0].token_ids == expected.token_ids
+
+
+def test_a_processor_that_fails_ends_its_own_answer(flat_path: Path, plain: LLM) -> None:
+    def failing(tokens: Sequence[int], row: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        if len(tokens) == 5:
+            raise KeyError("no such row")
+        return row
+
+    params = SamplingParams(max_tokens=30, ignore_eos=True, temperature=0.7, seed=5)
+    [expected] = plain.generate(PROMPTS[0], params)
+    llm = LLM(flat_path, speculation=NGRAM)
+    beside = llm.stream(PROMPTS[0], params)
+    next(beside)
+    [output] = llm.generate(PROMPTS[0], replace(params, logits_processors=[failing]))
+    assert (output.finish_reason, output.token_ids) == ("error", expected.token_ids[:5])
+    assert output.error is not None
+    assert "raised KeyError: 'no such row'" in output.error
+    for _ in beside:
+        pass
+    assert (beside.output().token_ids, beside.output().error) == (expected.token_ids, None)
+
+
+def test_no_token_left_ends_the_answer(plain: LLM) -> None:
+    def ban_all(tokens: Sequence[int], row: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        return np.full_like(row, -np.inf) if tokens else row
+
+    [output] = plain.generate(PROMPTS[0], SamplingParams(temperature=1.0, seed=1, logits_processors=[ban_all]))
+    assert (output.finish_reason, len(output.token_ids)) == ("error", 1)
+    assert output.error is not None
+    assert "no token id is allowed at position" in output.error
+
+
+def test_logprobs_are_trimmed_with_their_tokens(tiny_llama_path: Path) -> None:
+    """A model that is sure of itself: whole drafts stand, and the stop falls into the middle of one."""
+    plain, drafting = LLM(tiny_llama_path), LLM(tiny_llama_path, speculation=NGRAM)
+    [free] = plain.generate(PROMPTS[0], SamplingParams(max_tokens=30, ignore_eos=True))
+    for params in (
+        SamplingParams(max_tokens=30, ignore_eos=True, logprobs=1, stop=free.text[22:26]),
+        SamplingParams(max_tokens=30, ignore_eos=True, logprobs=1, stop=free.text[-5:], min_tokens=9),
+        SamplingParams(max_tokens=11, ignore_eos=True, logprobs=1),
+    ):
+        [expected] = plain.generate(PROMPTS[0], params)
+        [output] = drafting.generate(PROMPTS[0], params)
+        assert output.speculation.num_accepted_tokens > 0
+        assert output.logprobs == expected.logprobs
+        assert output.logprobs is not None
+        assert [each.token for each in output.logprobs] == list(output.token_ids) == list(expected.token_ids)
+        assert output.text == expected.text
+        assert len(output.token_ids) < 30

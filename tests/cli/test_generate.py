@@ -170,7 +170,8 @@ def test_numbers_that_are_not_finite_end_the_answer(invoke: Invoke, tiny_llama_p
         mapping[info.offset : info.offset + info.num_bytes] = np.full(info.shape, np.nan, np.float32).tobytes()
     result = invoke("generate", "-m", broken, "hello")
     assert (result.exit_code, result.stdout) == (1, "\n")
-    assert result.stderr.startswith("paceline: the model computed numbers that are not finite")
+    assert result.stderr.startswith("paceline: the logits that decide position ")
+    assert "are not finite; what was written before stands. Check the model file" in result.stderr
     assert result.stderr.count("\n") == 1
     answer = json.loads(invoke("generate", "--json", "-m", broken, "hello").stdout)
     check_shape(answer, SHAPE)

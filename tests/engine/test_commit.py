@@ -1,8 +1,9 @@
 """Scan and trim by themselves: what a commit would make real, before anything does."""
 
 import pytest
+from samplers import greedy_sampler
 
-from paceline.acceptance import GreedySampler, Outcome
+from paceline.acceptance import Outcome
 from paceline.engine import FinishReason, Request, SequenceState
 from paceline.engine.batch import BatchEntry
 from paceline.engine.commit import decide
@@ -18,7 +19,7 @@ def entry_of(num_run: int = 1, max_tokens: int = 20, stop_ids: tuple[int, ...] =
         num_prompt=num_run if is_prefill else 2,
         max_tokens=max_tokens,
         stop_ids=frozenset(stop_ids),
-        sampler=GreedySampler(100),
+        sampler=greedy_sampler(100),
         length=0 if is_prefill else 2,
     )
     return BatchEntry(state, num_run, is_prefill=is_prefill, is_sampling=True)
@@ -53,7 +54,7 @@ def test_rows_behind_an_end_are_never_committed(
 
 @pytest.mark.parametrize("num_decided", [0, 1, 2])
 def test_row_that_decided_nothing_is_not_committed(num_decided: int) -> None:
-    outcome = Outcome(3, (0, 1, 2)[: num_decided + 1], (11, 12)[:num_decided], is_error=True)
+    outcome = Outcome(3, (0, 1, 2)[: num_decided + 1], (11, 12)[:num_decided], error="not finite")
     commit = decide(entry_of(), outcome)
     assert tuple(commit.path) == (0, 1)[:num_decided]
     assert commit.finish_reason is FinishReason.ERROR

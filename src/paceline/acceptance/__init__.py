@@ -10,7 +10,6 @@ from paceline.acceptance.base import (
     check_parents,
 )
 from paceline.acceptance.block import BlockRule
-from paceline.acceptance.greedy import GreedySampler
 from paceline.acceptance.laws import without
 from paceline.acceptance.match import MatchRule
 from paceline.acceptance.rejection import RejectionRule
@@ -31,7 +30,6 @@ __all__ = [
     "ACCEPTANCE_RULES",
     "AcceptanceRule",
     "BlockRule",
-    "GreedySampler",
     "Law",
     "MatchRule",
     "NonFiniteLogitsError",

@@ -78,13 +78,13 @@ class Verification:
 class Outcome:
     """What stands. `path` holds the accepted rows from row 0, each the parent of the next; `tokens` are the tokens that
     those rows decided: the accepted draft tokens and then one of the target's own. `len(tokens) == len(path)`, except
-    where `is_error`: then the last row of the path had logits that are not finite and decided nothing.
+    where there is an `error`, a sentence: then the last row of the path had logits that no token can be drawn from.
     """
 
     sequence: int
     path: tuple[int, ...]
     tokens: tuple[int, ...]
-    is_error: bool = False
+    error: str | None = None
 
     @property
     def num_accepted(self) -> int:

@@ -50,8 +50,8 @@ class BlockRule(RejectionRule):
             return Outcome(verification.sequence, path, (*tokens, draws.token(verification.position + kept, rest)))
         try:
             return Outcome(verification.sequence, path, (*tokens, self._sample(verification, kept, tokens)))
-        except NonFiniteLogitsError:
-            return Outcome(verification.sequence, path, tokens, is_error=True)
+        except NonFiniteLogitsError as error:
+            return Outcome(verification.sequence, path, tokens, error=str(error))
 
     def _judge(self, verification: Verification) -> tuple[list[Law], list[float]]:
         """p_1 … p_γ and r_0 … r_γ of the γ tokens that can stand.

@@ -50,8 +50,8 @@ class MatchRule(AcceptanceRule):
             position = verification.position + len(tokens)
             try:
                 token = verification.sampler.sample(verification.logits[row], position, tokens)
-            except NonFiniteLogitsError:
-                return Outcome(verification.sequence, tuple(path), tuple(tokens), is_error=True)
+            except NonFiniteLogitsError as error:
+                return Outcome(verification.sequence, tuple(path), tuple(tokens), error=str(error))
             tokens.append(token)
             row = children.get((row, token))
             if row is not None:

@@ -56,8 +56,8 @@ class RejectionRule(AcceptanceRule):
                 path.append(standing + 1)
                 tokens.append(verification.draft[standing])
             tokens.append(self._sample(verification, path[-1], tokens))
-        except NonFiniteLogitsError:
-            return Outcome(verification.sequence, tuple(path), tuple(tokens), is_error=True)
+        except NonFiniteLogitsError as error:
+            return Outcome(verification.sequence, tuple(path), tuple(tokens), error=str(error))
         return Outcome(verification.sequence, tuple(path), tuple(tokens))
 
     def _try(self, siblings: Sequence[int], p: Law, verification: Verification, draws: Draws) -> tuple[int | None, Law]:

@@ -24,9 +24,9 @@ from paceline.api.loading import ModelOptions, load
 from paceline.api.outputs import RequestOutput, joined
 from paceline.api.speculation import Speculation
 from paceline.api.terms import Terms
+from paceline.checks import check_integer
 from paceline.engine import DEFAULT_MAX_NUM_SEQS, AsyncEngine, EngineStats, Request, TokenStream
 from paceline.engine.async_engine import DEFAULT_MAX_BUFFERED_TOKENS, DEFAULT_MAX_WAITING
-from paceline.engine.options import check_integer
 from paceline.models import Progress, Quantization, Tokenizer, Tool
 from paceline.runtime.native import NativeRuntime
 from paceline.sampling_params import SamplingParams
@@ -212,10 +212,14 @@ class AsyncLLM:
                 )
                 streams.append((Collector(request, self.tokenizer, self._loaded.rule), tokens))
                 first = tokens.sequence if first is None else first
-            for collector, tokens in streams:
-                async for output in tokens:
-                    collector.add(output)
+            await asyncio.gather(*(_collect(collector, tokens) for collector, tokens in streams))
         return joined([collector.output() for collector, _ in streams])
+
+
+async def _collect(collector: Collector, tokens: TokenStream) -> None:
+    """Read a stream to its end. Of several each is read by its own: one that nobody reads is held."""
+    async for output in tokens:
+        collector.add(output)
 
 
 def _copied(prompt: Prompt | Conversation) -> Prompt | Conversation:

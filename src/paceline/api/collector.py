@@ -18,6 +18,7 @@ class Collector:
         self.prompt_ids = tuple(request.prompt)
         self.pending: deque[Piece] = deque()
         self.finish_reason: FinishReasonName | None = None
+        self._error: str | None = None
         self._request = request
         self._rule = rule
         self._detokenizer = Detokenizer(tokenizer, stops=request.params.stop)
@@ -50,7 +51,7 @@ class Collector:
             for is_draft, run in groupby(zip(output.tokens, output.is_draft, strict=True), key=lambda pair: pair[1])
         ]
         if output.finish_reason is not None:
-            self.finish_reason = output.finish_reason.value
+            self.finish_reason, self._error = output.finish_reason.value, output.error
             rest = self._detokenizer.flush(output.stop.num_bytes if output.stop is not None else 0)
             if rest:
                 self._text.append(rest)
@@ -78,6 +79,7 @@ class Collector:
             usage=Usage(len(self.prompt_ids), len(self._tokens), self._num_reused),
             timing=self._timing(),
             speculation=self._summary(),
+            error=self._error,
             sample_seed=self._request.sample_seed,
             is_lossless=self._rule.is_lossless,
             logprobs=tuple(self._logprobs) if params.logprobs is not None else None,

@@ -78,8 +78,7 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class RequestOutput:
     """An answer. `finish_reason` is "stop" (end of text or turn, a stop token or string), "length" (`max_tokens` or the
-    capacity), "error" (the model computed something that is no number, or no token was left to draw; the text before it
-    stands) or "abort".
+    capacity), "error" (no token could be drawn, and `error` says why; the text before it stands) or "abort".
 
     `sample_seed`: asked again with it as `seed` and n = 1, the same request gives the same answer. `is_lossless`:
     whether tokens have the target's own distribution; False under a rule that was allowed to be lossy. `logprobs`: one
@@ -94,6 +93,7 @@ class RequestOutput:
     usage: Usage
     timing: Timing
     speculation: SpeculationSummary
+    error: str | None = None
     sample_seed: int = 0
     is_lossless: bool = True
     logprobs: tuple[TokenLogprobs, ...] | None = None

@@ -109,7 +109,7 @@ def summary(output: RequestOutput) -> str:
 
 def _exit_unless_whole(output: RequestOutput) -> None:
     if output.finish_reason == "error":
-        complain("the model computed numbers that are not finite; what it wrote before stands. Check the model file")
+        complain(f"{output.error}; what was written before stands. Check the model file")
         raise typer.Exit(EXIT_FAILURE)
     if output.finish_reason == "abort":
         raise typer.Exit(EXIT_INTERRUPTED)

@@ -35,6 +35,7 @@ class Commit:
     num_discarded: int = 0
     finish_reason: FinishReason | None = None
     stop: StopMatch | None = None
+    error: str | None = None
     logprobs: tuple[TokenLogprobs, ...] = ()
     prompt_logprobs: tuple[TokenLogprobs, ...] = ()
 
@@ -69,6 +70,7 @@ def decide(entry: BatchEntry, outcome: Outcome | None, logits: Logits | None = N
         num_discarded=len(outcome.tokens) - num,
         finish_reason=reason,
         stop=stop,
+        error=outcome.error if reason is FinishReason.ERROR else None,
         logprobs=_logprobs(entry, rows, outcome.tokens[:num], logits),
         prompt_logprobs=prompt_logprobs,
     )
@@ -90,7 +92,7 @@ def _end(state: SequenceState, outcome: Outcome) -> tuple[int, FinishReason | No
         return num_left, FinishReason.STOP, stop
     if num_left == state.max_tokens - num_output:
         return num_left, FinishReason.LENGTH, None
-    return num_left, FinishReason.ERROR if outcome.is_error else None, None
+    return num_left, FinishReason.ERROR if outcome.error is not None else None, None
 
 
 def _logprobs(

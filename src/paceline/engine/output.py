@@ -13,7 +13,7 @@ class FinishReason(StrEnum):
 
     STOP = "stop"  # an end-of-text or stop token was emitted, or a stop string completed
     LENGTH = "length"  # the request's limit, or the capacity of the model
-    ERROR = "error"  # the target's logits were not finite
+    ERROR = "error"  # no token could be drawn: logits that are not finite, everything banned, a processor that failed
     ABORT = "abort"  # the caller withdrew the request
 
 
@@ -31,10 +31,10 @@ class StepOutput:
     """What one step yields for one sequence: its new tokens, the stop token included, and why it ended, if it did.
 
     `is_draft[i]` tells whether `tokens[i]` is an accepted draft token; the others are the target's own. `stop`: the
-    stop string that the last of the tokens completed. `step`: the sequence's part in the step's record. `num_reused`:
-    prompt tokens that were in the cache already. `logprobs`: one for each token, where the request wants them;
-    `prompt_logprobs`: of the prompt tokens that this step scored, in order, from the second one on. Nothing but the
-    reason is known of a sequence that was withdrawn.
+    stop string that the last of the tokens completed. `error`: what went wrong, where that is the reason. `step`: the
+    sequence's part in the step's record. `num_reused`: prompt tokens that were in the cache already. `logprobs`: one
+    for each token, where the request wants them; `prompt_logprobs`: of the prompt tokens that this step scored, in
+    order, from the second one on. Nothing but the reason is known of a sequence that was withdrawn.
     """
 
     sequence: int
@@ -42,6 +42,7 @@ class StepOutput:
     is_draft: tuple[bool, ...] = ()
     finish_reason: FinishReason | None = None
     stop: StopMatch | None = None
+    error: str | None = None
     step: SequenceStep | None = None
     times: OutputTimes | None = None
     num_reused: int = 0

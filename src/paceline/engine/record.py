@@ -90,6 +90,7 @@ def _output(commit: Commit, step: SequenceStep, now: float) -> StepOutput:
         is_draft=(True,) * commit.num_draft + (False,) * num_own,
         finish_reason=commit.finish_reason,
         stop=commit.stop,
+        error=commit.error,
         step=step,
         times=OutputTimes(state.arrived, state.started if state.started is not None else now, now),
         num_reused=state.num_reused,

@@ -8,7 +8,7 @@ from paceline.acceptance.processors.fixed import FixedMask
 from paceline.acceptance.processors.min_tokens import MinTokens
 from paceline.acceptance.processors.occurrence import OccurrencePenalties
 from paceline.acceptance.processors.repetition import RepetitionPenalty
-from paceline.acceptance.processors.user import UserProcessor
+from paceline.acceptance.processors.user import LogitsProcessorError, UserProcessor
 
 __all__ = [
     "BadWords",
@@ -18,6 +18,7 @@ __all__ = [
     "FixedMask",
     "LogitBias",
     "LogitsProcessor",
+    "LogitsProcessorError",
     "Mask",
     "MinTokens",
     "OccurrencePenalties",

@@ -7,8 +7,11 @@ from numpy.typing import NDArray
 
 from paceline.acceptance.base import NonFiniteLogitsError
 from paceline.acceptance.processors.base import Edit
-from paceline.errors import UsageError
 from paceline.sampling_params import UserLogitsProcessor
+
+
+class LogitsProcessorError(NonFiniteLogitsError):
+    """A caller's function raised, or returned something that is no row of logits. Requests beside it go on."""
 
 
 class UserProcessor(Edit):
@@ -29,13 +32,18 @@ class UserProcessor(Edit):
         return True
 
     def apply(self, row: NDArray[np.float32], drafted: Sequence[int]) -> None:
-        given = np.asarray(self._function((*self._tokens, *drafted), row.copy()))
+        try:
+            given = np.asarray(self._function((*self._tokens, *drafted), row.copy()))
+        except Exception as error:
+            raise LogitsProcessorError(
+                f"the logits processor {self._function!r} raised {type(error).__name__}: {error}"
+            ) from error
         if given.shape != row.shape or not np.issubdtype(given.dtype, np.floating):
-            raise UsageError(
+            raise LogitsProcessorError(
                 f"the logits processor {self._function!r} returned {given.dtype} of shape {given.shape}; expected "
                 f"float32 of shape {row.shape}"
             )
         with np.errstate(over="ignore"):
             row[:] = given
         if not row.max() < np.inf:  # NaN too
-            raise NonFiniteLogitsError(f"the logits processor {self._function!r} returned NaN or plus infinity")
+            raise LogitsProcessorError(f"the logits processor {self._function!r} returned NaN or plus infinity")
