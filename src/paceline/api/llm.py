@@ -26,13 +26,14 @@ class LLM:
     `model`: an alias ("smollm2"), the path of a .gguf file or of a folder, or a model on the Hugging Face hub:
     `org/repo`, `org/repo:QUANT`, `org/repo/file.gguf`, each with `@revision` if wanted. `quantization`: how to pack the
     weights of safetensors, "q8" (by default), "q4" or "none"; only for those. `speculation`: None, a proposer's name, a
-    mapping or a `Speculation`; it changes the speed and never the text. `max_model_len`: the most tokens that prompt
-    and answer may have together, the model's context by default. `max_num_seqs`: the most requests that are computed at
-    the same time; more wait. `cache_tokens`: tokens that the cache holds for all of them together, enough for one whole
-    request at least; by default for `max_num_seqs` whole ones, up to 16,384 tokens where one needs less. What ended
-    requests have left there is reused by those that begin in the same way, unless `prefix_caching` is False.
-    `num_threads`: what the process may use by default. `chat_template`: the name of one of the model's templates, else
-    a file to take instead of them. `progress` is told about fetching, packing and long prompts.
+    mapping or a `Speculation`; under its default rule it changes the speed and never the text. `max_model_len`: the
+    most tokens that prompt and answer may have together, the model's context by default. `max_num_seqs`: the most
+    requests that are computed at the same time; more wait. `cache_tokens`: tokens that the cache holds for all of them
+    together, enough for one whole request at least; by default for `max_num_seqs` whole ones, up to 16,384 tokens where
+    one needs less. What ended requests have left there is reused by those that begin in the same way, unless
+    `prefix_caching` is False. `num_threads`: what the process may use by default. `chat_template`: the name of one of
+    the model's templates, else a file to take instead of them. `progress` is told about fetching, packing and long
+    prompts.
     """
 
     def __init__(
