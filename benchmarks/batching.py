@@ -50,7 +50,9 @@ class Bench:
         return Engine(self.runtime, create_controller("off"), [], rule, options=options, records=keep)
 
     def prompt(self, num_tokens: int) -> list[int]:
-        return [self.random.randrange(1000, 20000) for _ in range(num_tokens)]
+        vocab_size = self.runtime.info.vocab_size
+        low, high = min(1000, vocab_size // 4), min(20_000, vocab_size)
+        return [self.random.randrange(low, high) for _ in range(num_tokens)]
 
     def add(self, engine: Engine, prompt: Sequence[int], max_tokens: int) -> int:
         return engine.add_request(Request(prompt, SamplingParams(max_tokens=max_tokens, ignore_eos=True)))

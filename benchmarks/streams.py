@@ -57,8 +57,9 @@ async def read_all(loaded: LoadedModel, num_streams: int, num_tokens: int) -> No
 
         async def read(number: int) -> None:
             ids = loaded.encoder.prompt(QUESTION.format(number=number))
-            start = asyncio.create_task(engine.add_request(Request(ids, params)))
-            async for _ in AsyncStream(start, Collector(tuple(ids), loaded.tokenizer)):
+            request = Request(ids, params)
+            start = asyncio.create_task(engine.add_request(request))
+            async for _ in AsyncStream(start, Collector(request, loaded.tokenizer, loaded.rule)):
                 pass
 
         await asyncio.gather(*[read(number) for number in range(num_streams)])
@@ -67,17 +68,7 @@ async def read_all(loaded: LoadedModel, num_streams: int, num_tokens: int) -> No
 def measure(model: str, num_streams: int, num_tokens: int) -> dict[str, list[float]]:
     """Milliseconds of each step in which all streams decode."""
     clock = Clock()
-    options = ModelOptions.of(
-        quantization=None,
-        speculation=None,
-        max_model_len=None,
-        max_num_seqs=num_streams,
-        cache_tokens=None,
-        prefix_caching=True,
-        num_threads=None,
-        chat_template=None,
-        progress=None,
-    )
+    options = ModelOptions(max_num_seqs=num_streams)
     asyncio.run(read_all(load(model, options, clock.record), num_streams, num_tokens))
     figures: dict[str, list[float]] = {name: [] for name in ("step", "forward", "python", "handing_over", "loop_cpu")}
     for before, after in zip(clock.moments, clock.moments[1:], strict=False):

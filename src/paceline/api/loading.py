@@ -1,7 +1,7 @@
 """From what a user asks for to a model that is loaded and an engine that serves it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from paceline.acceptance import AcceptanceRule
 from paceline.api.encoding import Encoder
 from paceline.api.speculation import Speculation
 from paceline.checks import check_flag, check_integer
-from paceline.engine import Engine, EngineOptions
+from paceline.engine import DEFAULT_MAX_NUM_SEQS, Engine, EngineOptions
 from paceline.errors import UsageError
 from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, open_model
 from paceline.runtime.native import SPARE_SLOTS, NativeOptions, NativeRuntime
@@ -24,26 +24,28 @@ MAX_DEFAULT_CACHE_TOKENS = 16384  # of several sequences; one alone always has r
 class ModelOptions:
     """The arguments of `paceline.LLM`, which documents them."""
 
-    quantization: Quantization | None
-    speculation: Speculation
-    max_model_len: int | None
-    max_num_seqs: int
-    cache_tokens: int | None
-    prefix_caching: bool
-    num_threads: int | None
-    chat_template: str | Path | None
-    progress: Progress | None
+    quantization: Quantization | None = None
+    speculation: Speculation = field(default_factory=Speculation)
+    max_model_len: int | None = None
+    max_num_seqs: int = DEFAULT_MAX_NUM_SEQS
+    cache_tokens: int | None = None
+    prefix_caching: bool = True
+    num_threads: int | None = None
+    chat_template: str | Path | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        progress = self.progress
+        if progress is not None and not all(hasattr(progress, name) for name in ("begin", "update", "end")):
+            raise UsageError(f"progress is {progress!r}; expected None or an object with begin, update and end")
+        if self.max_model_len == 1:
+            raise UsageError("max_model_len is 1; expected at least 2, a token of the prompt and one of the answer")
+        check_flag("prefix_caching", self.prefix_caching)
+        check_integer("max_num_seqs", self.max_num_seqs, 1)
 
     @classmethod
     def of(cls, *, speculation: Speculation | Mapping[str, Any] | str | None, **arguments: Any) -> "ModelOptions":
         """Raises UsageError for speculation that does not exist, or a value of another type."""
-        progress = arguments["progress"]
-        if progress is not None and not all(hasattr(progress, name) for name in ("begin", "update", "end")):
-            raise UsageError(f"progress is {progress!r}; expected None or an object with begin, update and end")
-        if arguments["max_model_len"] == 1:
-            raise UsageError("max_model_len is 1; expected at least 2, a token of the prompt and one of the answer")
-        check_flag("prefix_caching", arguments["prefix_caching"])
-        check_integer("max_num_seqs", arguments["max_num_seqs"], 1)
         return cls(speculation=Speculation.of(speculation), **arguments)
 
 
