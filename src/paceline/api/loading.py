@@ -7,11 +7,11 @@ from typing import Any
 
 from paceline.acceptance import AcceptanceRule
 from paceline.api.encoding import Encoder
-from paceline.api.speculation import Speculation
+from paceline.api.speculation import Speculating, Speculation
 from paceline.checks import check_flag, check_integer
 from paceline.engine import DEFAULT_MAX_NUM_SEQS, Engine, EngineOptions
 from paceline.errors import UsageError
-from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, open_model
+from paceline.models import ChatTemplate, Progress, Quantization, SilentProgress, Tokenizer, open_model
 from paceline.runtime.native import SPARE_SLOTS, NativeOptions, NativeRuntime
 from paceline.telemetry import StepRecord
 
@@ -50,6 +50,41 @@ class ModelOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelParts:
+    """What a model is made of, whoever drafts for it. Engines over one `runtime` share its cache: only one of them may
+    have requests, and what it has left there for reuse is lost once another has run.
+    """
+
+    runtime: NativeRuntime
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+
+    def engine(
+        self, options: ModelOptions, speculating: Speculating, records: Callable[[StepRecord], None] | None
+    ) -> "LoadedModel":
+        """`speculating`: what `options.speculation` created. Raises UsageError for options out of range."""
+        controller, proposers, rule = speculating
+        tokenizer = self.tokenizer
+        engine = Engine(
+            self.runtime,
+            controller,
+            proposers,
+            rule,
+            eos_token_ids=tokenizer.stop_ids,
+            banned_token_ids=tokenizer.unproducible_ids,
+            token_text=tokenizer.text_bytes,
+            encode=tokenizer.encode_continuation,
+            options=EngineOptions(
+                max_num_seqs=options.max_num_seqs,
+                max_draft_tokens=options.speculation.max_draft_tokens,
+                reuses_prefixes=options.prefix_caching,
+            ),
+            records=records,
+        )
+        return LoadedModel(self.runtime, tokenizer, Encoder(tokenizer, self.template, engine.max_length), engine, rule)
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedModel:
     runtime: NativeRuntime
     tokenizer: Tokenizer
@@ -60,31 +95,18 @@ class LoadedModel:
 
 def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord], None] | None) -> LoadedModel:
     """Raises PacelineError for a model that cannot be had or run, UsageError for options out of range."""
-    controller, proposers, rule = options.speculation.create()
-    engine_options = EngineOptions(
-        max_num_seqs=options.max_num_seqs,
-        max_draft_tokens=options.speculation.max_draft_tokens,
-        reuses_prefixes=options.prefix_caching,
-    )
+    speculating = options.speculation.create()  # first: loading takes long
+    return load_parts(model, options).engine(options, speculating, records)
+
+
+def load_parts(model: str | Path, options: ModelOptions) -> ModelParts:
+    """Raises as `load` does."""
     progress = options.progress if options.progress is not None else SilentProgress()
     with open_model(model, quantization=options.quantization, progress=progress) as opened:
         template = opened.chat_template(options.chat_template)  # first: a name may be wrong, and loading takes long
         tokenizer = opened.tokenizer()
         native = _native_options(options, opened.config.context_length, tokenizer.vocab_size)
-        runtime = NativeRuntime.load(opened, native, progress)
-    engine = Engine(
-        runtime,
-        controller,
-        proposers,
-        rule,
-        eos_token_ids=tokenizer.stop_ids,
-        banned_token_ids=tokenizer.unproducible_ids,
-        token_text=tokenizer.text_bytes,
-        encode=tokenizer.encode_continuation,
-        options=engine_options,
-        records=records,
-    )
-    return LoadedModel(runtime, tokenizer, Encoder(tokenizer, template, engine.max_length), engine, rule)
+        return ModelParts(NativeRuntime.load(opened, native, progress), tokenizer, template)
 
 
 def _native_options(options: ModelOptions, context_length: int, vocab_size: int) -> NativeOptions:
