@@ -1,0 +1,188 @@
+"""This package's own engine as a target: every mode on the same loaded weights, one engine after the other."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from paceline.api.collector import Collector
+from paceline.api.inputs import ChatOptions
+from paceline.api.loading import LoadedModel, ModelOptions, ModelParts
+from paceline.api.speculation import Speculation
+from paceline.api.terms import Terms
+from paceline.bench.base import OFF, Answer, Ask, Chunk, Counts, Mode, Report, Session, StepTime, Target
+from paceline.engine import AsyncEngine, StepOutput
+from paceline.errors import PacelineError
+from paceline.proposers import Proposer
+from paceline.telemetry import Reason, SpeculationStats, StepRecord
+
+
+class LocalTarget(Target):
+    """`rule` judges the drafts of all modes. Each session has an engine of its own, so that nothing that one mode has
+    left in the cache serves another; `options.prefix_caching` is about what is reused within a session.
+    """
+
+    def __init__(self, parts: ModelParts, options: ModelOptions, rule: str, description: Mapping[str, Any]) -> None:
+        self._parts = parts
+        self._options = options
+        self._rule = rule
+        self._description = description
+        self._proposer_bytes: dict[str, int] = {}
+        self._is_measuring_memory = False
+
+    def describe(self) -> Mapping[str, Any]:
+        return self._description
+
+    def memory(self) -> Mapping[str, Mapping[str, int]]:
+        """Of proposers what they held at most in the sessions of `measure_memory`."""
+        from paceline.bench.machine import model_memory
+
+        shared = model_memory(self._parts.runtime)
+        return {mode: {**shared, "proposer": held} for mode, held in self._proposer_bytes.items()}
+
+    @asynccontextmanager
+    async def session(self, mode: Mode) -> AsyncIterator[Session]:
+        speculation = self._speculation(mode)
+        controller, proposers, rule = speculation.create()
+        times = _StepTimes()
+        held = _Held(proposers) if self._is_measuring_memory else None
+
+        def record(step: StepRecord) -> None:
+            times.add(step)
+            if held is not None:
+                held.look()
+
+        options = replace(self._options, speculation=speculation)
+        loaded = self._parts.engine(options, (controller, proposers, rule), record)
+        async with AsyncEngine(loaded.engine) as engine:
+            yield _LocalSession(loaded, engine, times)
+        if held is not None:
+            self._proposer_bytes[mode.name] = max(held.most, self._proposer_bytes.get(mode.name, 0))
+
+    @asynccontextmanager
+    async def measuring_memory(self) -> AsyncIterator[None]:
+        """Sessions in here are slow: proposers are looked at after every few steps."""
+        self._is_measuring_memory = True
+        try:
+            yield
+        finally:
+            self._is_measuring_memory = False
+
+    def _speculation(self, mode: Mode) -> Speculation:
+        if mode.is_off:
+            return Speculation(proposer=OFF)
+        return Speculation(proposer=mode.proposer, num_speculative_tokens=mode.num_speculative_tokens, rule=self._rule)
+
+
+class _LocalSession(Session):
+    def __init__(self, loaded: LoadedModel, engine: AsyncEngine, times: "_StepTimes") -> None:
+        self._loaded = loaded
+        self._engine = engine
+        self._times = times
+
+    async def answer(self, ask: Ask) -> Answer:
+        began = perf_counter()
+        try:
+            ids = await asyncio.to_thread(self._encode, ask)  # a long prompt must not hold other streams up
+            return await self._answer(ask, ids, began)
+        except PacelineError as error:
+            return Answer(0, 0, (), "", error=str(error))
+
+    async def _answer(self, ask: Ask, ids: list[int], began: float) -> Answer:
+        request = Terms.of(ask.params, "", 0).only_choice(ids)
+        collector, tally, chunks = Collector(request, self._loaded.tokenizer, self._loaded.rule), _Tally(), []
+        async with await self._engine.add_request(request) as tokens:
+            async for output in tokens:
+                now = perf_counter() - began
+                collector.add(output)
+                tally.add(output)
+                if output.tokens:
+                    chunks.append(Chunk(now, len(output.tokens)))
+        output = collector.output()
+        return Answer(
+            prompt_tokens=len(ids),
+            num_tokens=len(output.token_ids),
+            chunks=tuple(chunks),
+            text=output.text,
+            token_ids=output.token_ids,
+            finish_reason=output.finish_reason,
+            counts=tally.counts(),
+            error=output.error if chunks else output.error or f"no token came: {output.finish_reason}",
+        )
+
+    def report(self) -> Report:
+        return Report(step_time=self._times.sums())
+
+    def _encode(self, ask: Ask) -> list[int]:
+        """A model that knows no conversations continues the last message."""
+        encoder = self._loaded.encoder
+        if not encoder.has_template:
+            return encoder.prompt("\n\n".join(message.content for message in ask.messages))
+        messages = [{"role": message.role, "content": message.content} for message in ask.messages]
+        return encoder.conversation(messages, ChatOptions())
+
+
+class _StepTimes:
+    """Of the steps in which something decoded: prefill is not what speculation is about."""
+
+    def __init__(self) -> None:
+        self._num_steps = self._draft = self._verify = self._host = 0
+
+    def add(self, record: StepRecord) -> None:
+        if record.num_decode_rows:
+            self._num_steps += 1
+            self._draft += record.draft_ns
+            self._verify += record.verify_ns
+            self._host += record.host_ns
+
+    def sums(self) -> StepTime:
+        return StepTime(self._num_steps, self._draft / 1e9, self._verify / 1e9, self._host / 1e9)
+
+
+class _Tally:
+    """Speculation of one answer, from what its steps yielded."""
+
+    def __init__(self) -> None:
+        self._stats = SpeculationStats()
+        self._drafted = Counter[int]()
+
+    def add(self, output: StepOutput) -> None:
+        step = output.step
+        if step is None:
+            return
+        self._stats.add_sequence(step)
+        if step.reason is not Reason.PREFILL:
+            self._drafted[step.drafted] += 1
+
+    def counts(self) -> Counts:
+        stats = self._stats
+        return Counts(
+            num_target_steps=stats.num_target_steps,
+            num_emitted=stats.num_emitted,
+            num_drafts=stats.num_drafts,
+            num_draft_tokens=stats.num_draft_tokens,
+            num_accepted_tokens=stats.num_accepted_tokens,
+            per_position=tuple(stats.per_position),
+            drafted=dict(sorted(self._drafted.items())),
+        )
+
+
+class _Held:
+    """The most that proposers held, looked at every few steps."""
+
+    EVERY = 16
+
+    def __init__(self, proposers: list[Proposer]) -> None:
+        self._proposers = proposers
+        self._num_steps = 0
+        self.most = 0
+
+    def look(self) -> None:
+        from paceline.bench.machine import deep_size
+
+        if self._num_steps % self.EVERY == 0:
+            self.most = max(self.most, sum(map(deep_size, self._proposers)))
+        self._num_steps += 1
