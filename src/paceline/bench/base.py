@@ -126,7 +126,7 @@ class Ask:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`chunks` in order; a chunk can be empty of text. `token_ids`: None where the target does not tell them, and then
-    `text` is compared instead. `num_tokens`: the usage that the target reported, where chunks do not tell. `counts`:
+    `text` is compared instead; `prompt_ids` likewise. `num_tokens`: the usage that the target reported, where chunks do not tell. `counts`:
     None where the target tells nothing of one answer's speculation. `error`: what went wrong, a sentence; such an
     answer has no place in any figure but the number of errors.
     """
@@ -139,6 +139,7 @@ class Answer:
     finish_reason: str = "stop"
     counts: Counts | None = None
     error: str | None = None
+    prompt_ids: tuple[int, ...] | None = None
 
     @property
     def ttft(self) -> float:

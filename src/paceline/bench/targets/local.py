@@ -111,6 +111,7 @@ class _LocalSession(Session):
             finish_reason=output.finish_reason,
             counts=tally.counts(),
             error=output.error if chunks else output.error or f"no token came: {output.finish_reason}",
+            prompt_ids=tuple(ids),
         )
 
     def report(self) -> Report:
