@@ -126,9 +126,9 @@ class Ask:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`chunks` in order; a chunk can be empty of text. `token_ids`: None where the target does not tell them, and then
-    `text` is compared instead; `prompt_ids` likewise. `num_tokens`: the usage that the target reported, where chunks do not tell. `counts`:
-    None where the target tells nothing of one answer's speculation. `error`: what went wrong, a sentence; such an
-    answer has no place in any figure but the number of errors.
+    `text` is compared instead; `prompt_ids` likewise. `num_tokens`: the usage that the target reported, where chunks do
+    not tell. `counts`: None where the target tells nothing of one answer's speculation. `error`: what went wrong, a
+    sentence; such an answer has no place in any figure but the number of errors.
     """
 
     prompt_tokens: int
