@@ -36,7 +36,7 @@ class FakeSession(Session):
         finally:
             target.num_open -= 1
 
-    def report(self) -> Report:
+    async def report(self) -> Report:
         return Report()
 
 

@@ -215,7 +215,7 @@ class Session(ABC):
         """Never raises for an answer that failed: that is its `error`."""
 
     @abstractmethod
-    def report(self) -> Report:
+    async def report(self) -> Report:
         """Of everything that was answered in this session."""
 
 

@@ -83,8 +83,8 @@ class Runner:
                 observations = await self._closed(session, plan.asked, plan.load.concurrency)
             else:
                 observations = await self._open(session, plan.asked)
-            seconds, joules = self._clock() - began, self._meter.since(energy)
-        report = session.report()
+            seconds, spent = self._clock() - began, self._meter.joules(energy, self._meter.read())
+            report = await session.report()
         return Block(
             index=plan.index,
             task_class=plan.task_class,
@@ -93,7 +93,7 @@ class Runner:
             seconds=seconds,
             observations=tuple(observations),
             step_time=report.step_time,
-            energy_joules=joules,
+            energy_joules=spent,
             counts=report.counts,
         )
 

@@ -114,7 +114,7 @@ class _LocalSession(Session):
             prompt_ids=tuple(ids),
         )
 
-    def report(self) -> Report:
+    async def report(self) -> Report:
         return Report(step_time=self._times.sums())
 
     def _encode(self, ask: Ask) -> list[int]:

@@ -1,0 +1,154 @@
+"""A benchmark from its settings to its result: warming up, every block, and the figures of what there is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import chain, count
+from typing import Any
+
+from paceline.bench.advice import advise
+from paceline.bench.base import Block, Load, Mode, Target, Workload
+from paceline.bench.figures import block_sums, summarise
+from paceline.bench.identity import find_differences
+from paceline.bench.machine import EnergyMeter, peak_rss_bytes
+from paceline.bench.result import ReplayRun, Result, Run
+from paceline.bench.runner import Asking, Runner
+from paceline.bench.schedule import Asked, BlockPlan, plan_blocks
+from paceline.bench.settings import Settings
+from paceline.errors import PacelineError
+
+Show = Callable[[int, int, "Sequence[Run]"], None]
+"""Told of the blocks that are done and of all, and of the figures so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What figures are set against: latency targets in milliseconds, a price, and T(n) of the target."""
+
+    slo: Mapping[str, float] = field(default_factory=dict)
+    price_per_hour: float | None = None
+    forward_ms: Mapping[int, float] = field(default_factory=dict)
+    floor_ms: float | None = None
+
+
+class Experiment:
+    """What was measured is in `blocks`, whatever ends `run`; `result` is of what there is then."""
+
+    def __init__(self, target: Target, workload: Workload, settings: Settings, judging: Judging) -> None:
+        self._target = target
+        self._workload = workload
+        self._settings = settings
+        self._judging = judging
+        self._is_complete = False
+        self.blocks: list[Block] = []
+
+    async def run(self, show: Show) -> None:
+        """Raises PacelineError where the first answers, which only warm up, fail in all modes: so would all others."""
+        settings = self._settings
+        runner = Runner(self._target, Asking(settings.params, settings.seed), EnergyMeter())
+        await self._warm_up(runner)
+        total = self._num_blocks()
+        show(0, total, ())
+        for load in settings.loads:
+            async for block in runner.run(self._plans(load), seconds=settings.seconds):
+                self.blocks.append(block)
+                show(len(self.blocks), max(total, len(self.blocks)), self.runs())
+        self._is_complete = True
+
+    def runs(self) -> list[Run]:
+        judging = self._judging
+        return summarise(
+            self.blocks,
+            modes=self._settings.modes,
+            slo=judging.slo,
+            price_per_hour=judging.price_per_hour,
+            forward_ms=judging.forward_ms,
+            memory=self._target.memory(),
+            peak_rss=peak_rss_bytes(),
+        )
+
+    def result(
+        self,
+        provenance: Mapping[str, Any],
+        fingerprint: Mapping[str, Any],
+        replay: Sequence[ReplayRun] = (),
+        notes: Sequence[str] = (),
+    ) -> Result:
+        runs, judging = self.runs(), self._judging
+        return Result(
+            provenance={**provenance, "target": dict(self._target.describe())},
+            fingerprint=fingerprint,
+            settings=as_json(self._settings, self._workload),
+            runs=tuple(runs),
+            forward_ms={str(n): time for n, time in judging.forward_ms.items()},
+            floor_ms=judging.floor_ms,
+            differences=tuple(find_differences(self.blocks)),
+            replay=tuple(replay),
+            advice=tuple(advise(runs, self._settings.modes)),
+            blocks=tuple(map(block_sums, self.blocks)),
+            notes=tuple([*self._notes(), *notes]),
+            is_complete=self._is_complete,
+        )
+
+    async def _warm_up(self, runner: Runner) -> None:
+        answers = await runner.warm_up(Asked(self._workload.items[0], 0), self._settings.modes)
+        errors = [answer.error for answer in answers if answer.error is not None]
+        if len(errors) == len(answers):
+            raise PacelineError(f"nothing is answered in any mode: {errors[0]}")
+
+    def _plans(self, load: Load) -> "chain[BlockPlan]":
+        """One pass through the rounds, or passes without end where a duration ends them."""
+        settings = self._settings
+        passes = count() if settings.seconds is not None else range(1)
+        first = len({block.index for block in self.blocks})
+        return chain.from_iterable(
+            plan_blocks(self._workload, load, settings, first_index=first, number=number) for number in passes
+        )
+
+    def _num_blocks(self) -> int:
+        """Of a duration's passes the first alone: nobody knows how many there will be."""
+        settings = self._settings
+        plans = chain.from_iterable(plan_blocks(self._workload, load, settings) for load in settings.loads)
+        return sum(len(plan.modes) for plan in plans)
+
+    def _notes(self) -> list[str]:
+        settings, notes = self._settings, list[str]()
+        if settings.prefix_caching:
+            notes.append("Conversations of one block and mode reused equal beginnings of their prompts.")
+        else:
+            notes.append("Prefix reuse was off: every prompt was read whole.")
+        errors = [seen.answer.error for block in self.blocks for seen in block.observations if seen.answer.error]
+        if errors:
+            notes.append(f"{len(errors)} answers failed and are in no figure; the first: {errors[0]}")
+        if self._workload.problems:
+            first = self._workload.problems[0]
+            notes.append(
+                f"{len(self._workload.problems)} lines of the workload hold no item and were left out; the first, "
+                f"line {first.line}: {first.message}"
+            )
+        return notes
+
+
+def as_json(settings: Settings, workload: Workload) -> dict[str, Any]:
+    """Everything that was asked for, as plain values."""
+    return {
+        "workload": workload.name,
+        "num_items": len(workload.items),
+        "modes": [_plain(mode) for mode in settings.modes],
+        "loads": [load.label for load in settings.loads],
+        "params": {each.name: _value(getattr(settings.params, each.name)) for each in fields(settings.params)},
+        "rule": settings.rule,
+        "task_classes": list(settings.task_classes),
+        "num_prompts": settings.num_prompts,
+        "rounds": settings.rounds,
+        "seconds": settings.seconds,
+        "seed": settings.seed,
+        "prefix_caching": settings.prefix_caching,
+    }
+
+
+def _plain(mode: Mode) -> dict[str, Any]:
+    return {each.name: getattr(mode, each.name) for each in fields(mode)}
+
+
+def _value(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
