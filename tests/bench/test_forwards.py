@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from paceline.acceptance import MatchRule
-from paceline.bench.forwards import ROWS, ceiling, forward_time, measure_forwards
+from paceline.bench.forwards import ROWS, forward_time, measure_forwards
 from paceline.controller import OffController
 from paceline.engine import Engine, Request
 from paceline.errors import UsageError
@@ -70,13 +70,3 @@ def test_between_two_measurements_is_a_line() -> None:
             forward_time(times, n)
     with pytest.raises(ValueError, match="known are none"):
         forward_time({}, 1)
-
-
-def test_the_ceiling_at_a_concurrency() -> None:
-    times = {1: 10.0, 2: 11.0, 4: 16.0, 8: 80.0}
-    assert ceiling(times, 1) == pytest.approx(4 * 10 / 16)
-    assert ceiling(times, 2) == pytest.approx(2 * 11 / 16)
-    assert ceiling(times, 3) == 1.0  # six rows cost more than twice as much
-    assert ceiling(times, 8) == 1.0  # nothing beyond was measured
-    assert ceiling(times, 9) is None
-    assert ceiling({}, 1) is None

@@ -206,7 +206,7 @@ def test_the_prediction_is_of_forwards_and_drafting() -> None:
     assert replay(recordings, ["ngram"], [4], {})[0].predicted_speedup is None
 
 
-def test_shares_by_position_count_drafts_that_were_long_enough() -> None:
+def test_counts_of_drafts_of_several_lengths() -> None:
     """Of two drafts one has one token, which stands, and one has three, of which two stand."""
     answer = (0, 1, 2, 3, 4, 5)
     proposer = ScriptedProposer([ScriptedDraft((1,)), ScriptedDraft((3, 4, 9))])

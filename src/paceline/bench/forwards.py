@@ -60,16 +60,6 @@ def forward_time(forward_ms: Mapping[int, float], n: int) -> float:
     return forward_ms[below] + share * (forward_ms[above] - forward_ms[below])
 
 
-def ceiling(forward_ms: Mapping[int, float], concurrency: int) -> float | None:
-    """The most that speculation could give with `concurrency` sequences: the best n · T(B) / T(n · B), n from 1 on, if
-    all drafts stood and cost nothing. None where T(B) was not measured."""
-    if not forward_ms or not min(forward_ms) <= concurrency <= max(forward_ms):
-        return None
-    plain = forward_time(forward_ms, concurrency)
-    most = max(forward_ms) // concurrency
-    return max(n * plain / forward_time(forward_ms, n * concurrency) for n in range(1, most + 1))
-
-
 def _room(info: RuntimeInfo) -> int:
     return min(info.max_length, info.num_pages * info.page_size)
 

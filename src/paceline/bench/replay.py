@@ -8,7 +8,7 @@ that.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -207,15 +207,9 @@ def _run(
         num_tokens=sum([each.num_tokens for each in replayed]),
         mean_acceptance_length=counts.num_emitted / steps if steps else None,
         draft_acceptance_rate=counts.num_accepted_tokens / drafted if drafted else None,
-        acceptance_by_position=tuple(_by_position(counts)),
+        acceptance_by_position=tuple([stood / counts.num_drafts for stood in counts.per_position]),
         predicted_speedup=_speedup(counts, sum([each.draft_seconds for each in replayed]), forward_ms),
     )
-
-
-def _by_position(counts: Counts) -> Iterator[float]:
-    """Of the drafts with more than i tokens, the share of which at least i + 1 stood."""
-    for i, num_stood in enumerate(counts.per_position):
-        yield num_stood / sum([num for length, num in counts.drafted.items() if length > i])
 
 
 def _speedup(counts: Counts, draft_seconds: float, forward_ms: Mapping[int, float]) -> float | None:
