@@ -69,7 +69,7 @@ def run(
 ) -> list[Block]:
     asking = Asking(params if params is not None else SamplingParams(max_tokens=9), seed=5)
     runner = Runner(target, asking, EnergyMeter(), lambda: target.now)
-    plans = plan_blocks(workload, [load], MODES, rounds=options.pop("rounds", 1), seed=1, is_trace=False)
+    plans = plan_blocks(workload, load, MODES, rounds=options.pop("rounds", 1), seed=1)
 
     async def collect() -> list[Block]:
         return [block async for block in runner.run(plans, **options)]
@@ -84,7 +84,9 @@ def items(number: int, *turns: str) -> Workload:
 def test_every_item_is_asked_once_in_every_mode() -> None:
     target = FakeTarget()
     blocks = run(target, items(3), Load(concurrency=1))
-    assert sorted((block.index, block.mode) for block in blocks) == [(i, m.name) for i in range(3) for m in (MODES[1], MODES[0])]
+    assert sorted((block.index, block.mode) for block in blocks) == [
+        (i, m.name) for i in range(3) for m in (MODES[1], MODES[0])
+    ]
     assert {(seen.item, block.mode) for block in blocks for seen in block.observations} == {
         (f"item-{i}", mode.name) for i in range(3) for mode in MODES
     }
@@ -117,7 +119,9 @@ def test_behind_a_failed_answer_no_turn_is_asked() -> None:
 def test_all_modes_draw_with_the_same_noise_and_no_two_questions_do() -> None:
     target = FakeTarget()
     run(target, items(4, "a", "b"), Load(concurrency=1), SamplingParams(max_tokens=9, temperature=1.0), rounds=2)
-    seeds = {mode.name: sorted(ask.params.seed or 0 for name, ask in target.asks if name == mode.name) for mode in MODES}
+    seeds = {
+        mode.name: sorted(ask.params.seed or 0 for name, ask in target.asks if name == mode.name) for mode in MODES
+    }
     assert seeds["off"] == seeds["ngram"]
     assert len(set(seeds["off"])) == 16
 
@@ -146,14 +150,17 @@ def test_warming_up_is_short_and_in_every_mode() -> None:
     runner = Runner(target, Asking(SamplingParams(max_tokens=500), 0), EnergyMeter(), lambda: target.now)
     answers = asyncio.run(runner.warm_up(Asked(items(1, "a", "b").items[0], 0), MODES))
     assert len(answers) == 2
-    assert [(mode, ask.params.max_tokens) for mode, ask in target.asks] == [("off", WARM_UP_TOKENS), ("ngram", WARM_UP_TOKENS)]
+    assert [(mode, ask.params.max_tokens) for mode, ask in target.asks] == [
+        ("off", WARM_UP_TOKENS),
+        ("ngram", WARM_UP_TOKENS),
+    ]
 
 
 def test_to_cancel_leaves_nothing_running() -> None:
     async def main() -> int:
         target = FakeTarget()
         runner = Runner(target, Asking(SamplingParams(), 0), EnergyMeter(), lambda: target.now)
-        plans = plan_blocks(items(50), [Load(concurrency=4)], MODES, rounds=1, seed=0, is_trace=False)
+        plans = plan_blocks(items(50), Load(concurrency=4), MODES, rounds=1, seed=0)
 
         async def collect() -> None:
             async for _ in runner.run(plans):

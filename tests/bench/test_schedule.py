@@ -1,6 +1,7 @@
 """What is asked when."""
 
 from collections import Counter
+from itertools import count
 
 import pytest
 
@@ -19,8 +20,8 @@ def workload(**sizes: int) -> Workload:
     return Workload("made up", tuple(items))
 
 
-def blocks(load: Load, *, rounds: int = 1, seed: int = 0, is_trace: bool = False, **sizes: int) -> list[BlockPlan]:
-    return list(plan_blocks(workload(**sizes), [load], MODES, rounds=rounds, seed=seed, is_trace=is_trace))
+def blocks(load: Load, *, rounds: int = 1, seed: int = 0, follows_trace: bool = False, **sizes: int) -> list[BlockPlan]:
+    return list(plan_blocks(workload(**sizes), load, MODES, rounds=rounds, seed=seed, follows_trace=follows_trace))
 
 
 def test_one_at_a_time_every_item_is_a_block_and_classes_take_turns() -> None:
@@ -83,6 +84,23 @@ def test_chance_comes_from_the_seed_alone() -> None:
 
 
 def test_a_trace_is_one_block_at_its_own_times() -> None:
-    (plan,) = blocks(Load(request_rate=1.0), is_trace=True, code=3, prose=1)
+    (plan,) = blocks(Load(request_rate=1.0), follows_trace=True, code=3, prose=1)
     assert plan.task_class == MIXED
     assert [each.arrival for each in plan.asked] == [0.0, 1.0, 2.0, 0.0]
+
+
+def test_without_a_number_of_rounds_there_is_no_end() -> None:
+    endless = plan_blocks(workload(code=2), Load(concurrency=1), MODES, rounds=None, seed=0)
+    assert [next(endless).asked[0].repeat for _ in range(7)] == [0, 0, 1, 1, 2, 2, 3]
+
+
+def test_indices_go_on_from_load_to_load() -> None:
+    indices = count()
+    found = [
+        plan.index
+        for concurrency in (1, 2)
+        for plan in plan_blocks(
+            workload(code=3), Load(concurrency=concurrency), MODES, rounds=1, seed=0, indices=indices
+        )
+    ]
+    assert found == [0, 1, 2, 3]

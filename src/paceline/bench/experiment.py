@@ -1,12 +1,12 @@
 """A benchmark from its settings to its result: warming up, every block, and the figures of what there is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import chain, count
+from itertools import count
 from typing import Any
 
 from paceline.bench.advice import advise
-from paceline.bench.base import Block, Load, Mode, Target, Workload
+from paceline.bench.base import Ask, Block, Load, Message, Mode, Target, Workload
 from paceline.bench.figures import block_sums, summarise
 from paceline.bench.identity import find_differences
 from paceline.bench.machine import EnergyMeter, peak_rss_bytes
@@ -16,8 +16,8 @@ from paceline.bench.schedule import Asked, BlockPlan, plan_blocks
 from paceline.bench.settings import Settings
 from paceline.errors import PacelineError
 
-Show = Callable[[int, int, "Sequence[Run]"], None]
-"""Told of the blocks that are done and of all, and of the figures so far."""
+Show = Callable[[int, int], None]
+"""Told how many blocks are done, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +33,37 @@ class Judging:
 class Experiment:
     """What was measured is in `blocks`, whatever ends `run`; `result` is of what there is then."""
 
-    def __init__(self, target: Target, workload: Workload, settings: Settings, judging: Judging) -> None:
+    def __init__(self, target: Target, workload: Workload, settings: Settings) -> None:
         self._target = target
         self._workload = workload
         self._settings = settings
-        self._judging = judging
+        self._asking = Asking(settings.params, settings.seed)
+        self._peak_rss: int | None = None
         self._is_complete = False
         self.blocks: list[Block] = []
 
     async def run(self, show: Show) -> None:
         """Raises PacelineError where the first answers, which only warm up, fail in all modes: so would all others."""
         settings = self._settings
-        runner = Runner(self._target, Asking(settings.params, settings.seed), EnergyMeter())
+        runner = Runner(self._target, self._asking, EnergyMeter())
         await self._warm_up(runner)
         total = self._num_blocks()
-        show(0, total, ())
+        show(0, total)
+        indices = count()
         for load in settings.loads:
-            async for block in runner.run(self._plans(load), seconds=settings.seconds):
+            plans = self._plans(load, indices, settings.rounds)
+            async for block in runner.run(plans, seconds=settings.seconds):
                 self.blocks.append(block)
-                show(len(self.blocks), max(total, len(self.blocks)), self.runs())
+                self._peak_rss = peak_rss_bytes()
+                show(len(self.blocks), max(total, len(self.blocks)))
         self._is_complete = True
 
-    def runs(self) -> list[Run]:
-        judging = self._judging
+    def longest(self) -> Ask:
+        """The first turn of the item that has the most text."""
+        item = max(self._workload.items, key=lambda item: len(item.turns[0]))
+        return self._asking.ask(Asked(item, 0), 0, (*item.history, Message("user", item.turns[0])))
+
+    def runs(self, judging: Judging) -> list[Run]:
         return summarise(
             self.blocks,
             modes=self._settings.modes,
@@ -63,17 +71,18 @@ class Experiment:
             price_per_hour=judging.price_per_hour,
             forward_ms=judging.forward_ms,
             memory=self._target.memory(),
-            peak_rss=peak_rss_bytes(),
+            peak_rss=self._peak_rss,
         )
 
     def result(
         self,
+        judging: Judging,
         provenance: Mapping[str, Any],
         fingerprint: Mapping[str, Any],
         replay: Sequence[ReplayRun] = (),
         notes: Sequence[str] = (),
     ) -> Result:
-        runs, judging = self.runs(), self._judging
+        runs = self.runs(judging)
         return Result(
             provenance={**provenance, "target": dict(self._target.describe())},
             fingerprint=fingerprint,
@@ -85,7 +94,7 @@ class Experiment:
             replay=tuple(replay),
             advice=tuple(advise(runs, self._settings.modes)),
             blocks=tuple(map(block_sums, self.blocks)),
-            notes=tuple([*self._notes(), *notes]),
+            notes=(*self._notes(), *notes),
             is_complete=self._is_complete,
         )
 
@@ -95,20 +104,23 @@ class Experiment:
         if len(errors) == len(answers):
             raise PacelineError(f"nothing is answered in any mode: {errors[0]}")
 
-    def _plans(self, load: Load) -> "chain[BlockPlan]":
-        """One pass through the rounds, or passes without end where a duration ends them."""
+    def _plans(self, load: Load, indices: Iterator[int], rounds: int | None) -> Iterator[BlockPlan]:
         settings = self._settings
-        passes = count() if settings.seconds is not None else range(1)
-        first = len({block.index for block in self.blocks})
-        return chain.from_iterable(
-            plan_blocks(self._workload, load, settings, first_index=first, number=number) for number in passes
+        return plan_blocks(
+            self._workload,
+            load,
+            settings.modes,
+            rounds=rounds,
+            seed=settings.seed,
+            follows_trace=settings.follows_trace,
+            indices=indices,
         )
 
     def _num_blocks(self) -> int:
-        """Of a duration's passes the first alone: nobody knows how many there will be."""
+        """Of rounds without end the first alone: nobody knows how many there will be."""
         settings = self._settings
-        plans = chain.from_iterable(plan_blocks(self._workload, load, settings) for load in settings.loads)
-        return sum(len(plan.modes) for plan in plans)
+        plans = [plan for load in settings.loads for plan in self._plans(load, count(), settings.rounds or 1)]
+        return len(plans) * len(settings.modes)
 
     def _notes(self) -> list[str]:
         settings, notes = self._settings, list[str]()
@@ -141,6 +153,7 @@ def as_json(settings: Settings, workload: Workload) -> dict[str, Any]:
         "num_prompts": settings.num_prompts,
         "rounds": settings.rounds,
         "seconds": settings.seconds,
+        "follows_trace": settings.follows_trace,
         "seed": settings.seed,
         "prefix_caching": settings.prefix_caching,
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import count, cycle, islice
 from random import Random
 
 from paceline.bench.base import Item, Load, Mode, Workload
@@ -32,28 +32,35 @@ class BlockPlan:
 
 
 def plan_blocks(
-    workload: Workload, loads: Sequence[Load], modes: Sequence[Mode], *, rounds: int, seed: int, is_trace: bool
+    workload: Workload,
+    load: Load,
+    modes: Sequence[Mode],
+    *,
+    rounds: int | None,
+    seed: int,
+    follows_trace: bool = False,
+    indices: Iterator[int] | None = None,
 ) -> Iterator[BlockPlan]:
-    """All blocks, load by load; within a load every round asks each class's items once at least, classes in turns.
+    """`rounds` times every item of the workload at least, without end for None; in a round classes take turns.
 
     A closed loop's block holds one item where one runs at a time, else `WAVES` times the concurrency of one class, so
     that most of it runs at the full concurrency; a class with fewer items is asked again, as another repeat. An open
-    loop's block is all items of a class, at arrivals that are the same in all modes; a trace's is the whole trace.
+    loop's block is all items of a class, at arrivals that are the same in all modes. `follows_trace`: it is the whole
+    workload, at its own arrivals. `indices`: of blocks, from 0 by default.
     """
-    random = Random(seed)
-    index = 0
-    for load in loads:
-        repeats: dict[str, int] = {}
-        for _ in range(rounds):
-            for task_class, items in _rounds(workload, load, is_trace):
-                asked = _asked(items, load, repeats, is_trace, random)
-                yield BlockPlan(index, task_class, load, asked, tuple(random.sample(list(modes), len(modes))))
-                index += 1
+    random = Random(f"{seed}/{load.label}")
+    indices = indices if indices is not None else count()
+    repeats: dict[str, int] = {}
+    for _ in range(rounds) if rounds is not None else count():
+        for task_class, items in _rounds(workload, load, follows_trace):
+            asked = _asked(items, load, repeats, follows_trace, random)
+            order = tuple(random.sample(list(modes), len(modes)))
+            yield BlockPlan(next(indices), task_class, load, asked, order)
 
 
-def _rounds(workload: Workload, load: Load, is_trace: bool) -> Iterator[tuple[str, Sequence[Item]]]:
+def _rounds(workload: Workload, load: Load, follows_trace: bool) -> Iterator[tuple[str, Sequence[Item]]]:
     """The blocks of one round, classes in turns: what changes slowly about a machine then meets them all."""
-    if is_trace:
+    if follows_trace:
         classes = workload.task_classes
         yield classes[0] if len(classes) == 1 else MIXED, workload.items
         return
@@ -77,9 +84,9 @@ def _cut(items: Sequence[Item], load: Load) -> Iterator[Sequence[Item]]:
 
 
 def _asked(
-    items: Sequence[Item], load: Load, repeats: dict[str, int], is_trace: bool, random: Random
+    items: Sequence[Item], load: Load, repeats: dict[str, int], follows_trace: bool, random: Random
 ) -> tuple[Asked, ...]:
-    arrivals = [item.arrival or 0.0 for item in items] if is_trace else _arrivals(len(items), load, random)
+    arrivals = [item.arrival or 0.0 for item in items] if follows_trace else _arrivals(len(items), load, random)
     asked = list[Asked]()
     for item, arrival in zip(items, arrivals, strict=True):
         asked.append(Asked(item, repeats.get(item.id, 0), arrival))

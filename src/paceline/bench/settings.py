@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from paceline.acceptance import MatchRule
 from paceline.api.speculation import DEFAULT_NUM_SPECULATIVE_TOKENS, MAX_SPECULATIVE_TOKENS
-from paceline.bench.base import OFF, Load, Mode
+from paceline.bench.base import OFF, Load, Mode, Workload
 from paceline.checks import check_integer, check_number
 from paceline.engine.options import MAX_NUM_SEQS
 from paceline.errors import UsageError
@@ -20,8 +20,9 @@ MAX_ROUNDS = 1000
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`modes` and `loads` in the order in which they were named. `rounds`: how often the workload is gone through at
-    each load; `seconds`: begin no further block of a load after so long. `seed`: of the order of modes, of arrivals and
-    of noise. `num_prompts`: conversations of the workload to take, evenly over its classes; None for all.
+    each load, None for as long as `seconds` last; `seconds`: begin no further block of a load after so long. `seed`: of
+    the order of modes, of arrivals and of noise. `num_prompts`: conversations of the workload to take, evenly over its
+    classes; None for all. `follows_trace`: requests come when they came in the workload, at the one load that there is.
     """
 
     modes: tuple[Mode, ...]
@@ -30,14 +31,15 @@ class Settings:
     rule: str = MatchRule.name
     num_prompts: int | None = None
     task_classes: tuple[str, ...] = ()
-    rounds: int = 1
+    rounds: int | None = 1
     seconds: float | None = None
+    follows_trace: bool = False
     seed: int = 0
     prefix_caching: bool = False
 
     def __post_init__(self) -> None:
         check_integer("num_prompts", self.num_prompts, 1, or_none=True)
-        check_integer("rounds", self.rounds, 1, MAX_ROUNDS)
+        check_integer("rounds", self.rounds, 1, MAX_ROUNDS, or_none=self.seconds is not None)
         check_integer("seed", self.seed, 0, 2**64 - 1)
         if self.seconds is not None:
             check_number("duration", self.seconds, 0.001, 1e7, "a number of seconds above 0")
@@ -90,6 +92,14 @@ def parse_loads(concurrency: str | None, request_rate: str | None, burstiness: f
     for word in _words("request_rate", request_rate) if request_rate is not None else []:
         loads.append(Load(request_rate=_rate(word), burstiness=burstiness))
     return tuple(loads)
+
+
+def trace_load(workload: Workload) -> Load:
+    """Of a recorded trace; its rate is the mean. Raises UsageError for a workload that has no arrivals."""
+    arrivals = [item.arrival for item in workload.items if item.arrival is not None]
+    if len(arrivals) < len(workload.items):
+        raise UsageError(f"the workload {workload.name!r} has no arrivals; give a concurrency or a request_rate")
+    return Load(request_rate=len(arrivals) / max(arrivals[-1], 1e-3))
 
 
 def parse_integer(name: str, word: str, lowest: int, highest: int) -> int:

@@ -45,7 +45,9 @@ Force = Annotated[
 ]
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the result, with everything it was made from.", show_default=False),
+    typer.Option(
+        "--json", metavar="FILE", help="Write the result, with everything it was made from.", show_default=False
+    ),
 ]
 
 
@@ -68,7 +70,9 @@ def bench(
     num_prompts: Annotated[
         int | None,
         typer.Option(
-            "--num-prompts", metavar="N", help="Take so many, evenly over the classes; all if not given.",
+            "--num-prompts",
+            metavar="N",
+            help="Take so many, evenly over the classes; all if not given.",
             show_default=False,
         ),
     ] = None,
@@ -87,8 +91,11 @@ def bench(
     num_speculative_tokens: Annotated[
         str | None,
         typer.Option(
-            "-k", "--num-speculative-tokens", metavar="K,…", help="Run each proposer without :K at each of these; 4 if "
-            "not given.", show_default=False,
+            "-k",
+            "--num-speculative-tokens",
+            metavar="K,…",
+            help="Run each proposer without :K at each of these; 4 if not given.",
+            show_default=False,
         ),
     ] = None,
     rule: opt.Rule = opt.RuleName.MATCH,
@@ -103,14 +110,18 @@ def bench(
     concurrency: Annotated[
         str | None,
         typer.Option(
-            "--concurrency", metavar="N,…", help="So many conversations at a time (closed loop); 1 if nothing is given.",
+            "--concurrency",
+            metavar="N,…",
+            help="So many conversations at a time (closed loop); 1 if nothing is given.",
             show_default=False,
         ),
     ] = None,
     request_rate: Annotated[
         str | None,
         typer.Option(
-            "--request-rate", metavar="R,…", help="So many conversations a second, keeping up or not (open loop).",
+            "--request-rate",
+            metavar="R,…",
+            help="So many conversations a second, keeping up or not (open loop).",
             show_default=False,
         ),
     ] = None,
@@ -126,7 +137,9 @@ def bench(
     duration: Annotated[
         float | None,
         typer.Option(
-            "--duration", metavar="SECONDS", help="Go through it again until so long, at each load, and end there.",
+            "--duration",
+            metavar="SECONDS",
+            help="Go through it again until so long, at each load, and end there.",
             show_default=False,
         ),
     ] = None,
@@ -153,35 +166,45 @@ def bench(
     price_per_hour: Annotated[
         float | None,
         typer.Option(
-            "--price-per-hour", metavar="X", help="Of this machine, for the cost of a million tokens.",
+            "--price-per-hour",
+            metavar="X",
+            help="Of this machine, for the cost of a million tokens.",
             show_default=False,
         ),
     ] = None,
     endpoint: Annotated[
         str | None,
         typer.Option(
-            "--endpoint", metavar="URL", help="Ask an OpenAI-compatible server instead, as the mode \"endpoint\".",
+            "--endpoint",
+            metavar="URL",
+            help='Ask an OpenAI-compatible server instead, as the mode "endpoint".',
             show_default=False,
         ),
     ] = None,
     baseline_endpoint: Annotated[
         str | None,
         typer.Option(
-            "--baseline-endpoint", metavar="URL", help="The same without speculation: mode \"off\".",
+            "--baseline-endpoint",
+            metavar="URL",
+            help='The same without speculation: mode "off".',
             show_default=False,
         ),
     ] = None,
     endpoint_model: Annotated[
         str | None,
         typer.Option(
-            "--endpoint-model", metavar="NAME", help="The model to ask servers for; the first that they list if not "
-            "given.", show_default=False,
+            "--endpoint-model",
+            metavar="NAME",
+            help="The model to ask servers for; the first that they list if not given.",
+            show_default=False,
         ),
     ] = None,
     api_key_env: Annotated[
         str | None,
         typer.Option(
-            "--api-key-env", metavar="NAME", help="The environment variable that holds the servers' key.",
+            "--api-key-env",
+            metavar="NAME",
+            help="The environment variable that holds the servers' key.",
             show_default=False,
         ),
     ] = None,
@@ -189,15 +212,15 @@ def bench(
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report", metavar="FOLDER", help="Write report.html and its plots; needs paceline[plot].",
+            "--report",
+            metavar="FOLDER",
+            help="Write report.html and its plots; needs paceline[plot].",
             show_default=False,
         ),
     ] = None,
     advise: Annotated[
         Path | None,
-        typer.Option(
-            "--advise", metavar="FILE", help="Write the recommended configuration, TOML.", show_default=False
-        ),
+        typer.Option("--advise", metavar="FILE", help="Write the recommended configuration, TOML.", show_default=False),
     ] = None,
     quantization: opt.Quantization = None,
     max_model_len: opt.MaxModelLen = None,

@@ -1,8 +1,8 @@
 """This package's own engine as a target: every mode on the same loaded weights, one engine after the other."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from time import perf_counter
@@ -11,9 +11,10 @@ from typing import Any
 from paceline.api.collector import Collector
 from paceline.api.inputs import ChatOptions
 from paceline.api.loading import LoadedModel, ModelOptions, ModelParts
-from paceline.api.speculation import Speculation
+from paceline.api.speculation import Speculating, Speculation
 from paceline.api.terms import Terms
 from paceline.bench.base import OFF, Answer, Ask, Chunk, Counts, Mode, Report, Session, StepTime, Target
+from paceline.bench.machine import deep_size, model_memory
 from paceline.engine import AsyncEngine, StepOutput
 from paceline.errors import PacelineError
 from paceline.proposers import Proposer
@@ -31,45 +32,40 @@ class LocalTarget(Target):
         self._rule = rule
         self._description = description
         self._proposer_bytes: dict[str, int] = {}
-        self._is_measuring_memory = False
 
     def describe(self) -> Mapping[str, Any]:
         return self._description
 
     def memory(self) -> Mapping[str, Mapping[str, int]]:
-        """Of proposers what they held at most in the sessions of `measure_memory`."""
-        from paceline.bench.machine import model_memory
-
+        """Of proposers what `measure_memory` found; without it nothing is known of them."""
         shared = model_memory(self._parts.runtime)
-        return {mode: {**shared, "proposer": held} for mode, held in self._proposer_bytes.items()}
+        held = self._proposer_bytes
+        return defaultdict(lambda: shared, {mode: {**shared, "proposer": num} for mode, num in held.items()})
 
     @asynccontextmanager
     async def session(self, mode: Mode) -> AsyncIterator[Session]:
-        speculation = self._speculation(mode)
-        controller, proposers, rule = speculation.create()
         times = _StepTimes()
-        held = _Held(proposers) if self._is_measuring_memory else None
+        async with self._open(mode, times.add) as session:
+            yield _LocalSession(*session, times)
 
-        def record(step: StepRecord) -> None:
-            times.add(step)
-            if held is not None:
-                held.look()
-
-        options = replace(self._options, speculation=speculation)
-        loaded = self._parts.engine(options, (controller, proposers, rule), record)
-        async with AsyncEngine(loaded.engine) as engine:
-            yield _LocalSession(loaded, engine, times)
-        if held is not None:
-            self._proposer_bytes[mode.name] = max(held.most, self._proposer_bytes.get(mode.name, 0))
+    async def measure_memory(self, modes: Iterable[Mode], ask: Ask) -> None:
+        """Answer once more under every mode, slowly: every few steps the proposer is looked at."""
+        for mode in modes:
+            speculating = self._speculation(mode).create()
+            held = _Held(speculating[1])
+            async with self._open(mode, held.look, speculating) as session:
+                await _LocalSession(*session, _StepTimes()).answer(ask)
+            self._proposer_bytes[mode.name] = held.most
 
     @asynccontextmanager
-    async def measuring_memory(self) -> AsyncIterator[None]:
-        """Sessions in here are slow: proposers are looked at after every few steps."""
-        self._is_measuring_memory = True
-        try:
-            yield
-        finally:
-            self._is_measuring_memory = False
+    async def _open(
+        self, mode: Mode, records: Callable[[StepRecord], None], speculating: Speculating | None = None
+    ) -> AsyncIterator[tuple[LoadedModel, AsyncEngine]]:
+        speculation = self._speculation(mode)
+        options = replace(self._options, speculation=speculation)
+        loaded = self._parts.engine(options, speculating or speculation.create(), records)
+        async with AsyncEngine(loaded.engine) as engine:
+            yield loaded, engine
 
     def _speculation(self, mode: Mode) -> Speculation:
         if mode.is_off:
@@ -181,9 +177,7 @@ class _Held:
         self._num_steps = 0
         self.most = 0
 
-    def look(self) -> None:
-        from paceline.bench.machine import deep_size
-
+    def look(self, _: StepRecord) -> None:
         if self._num_steps % self.EVERY == 0:
             self.most = max(self.most, sum(map(deep_size, self._proposers)))
         self._num_steps += 1
