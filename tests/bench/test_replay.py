@@ -15,7 +15,7 @@ from paceline.controller import FixedController, OffController
 from paceline.engine import Engine, EngineOptions, FinishReason, Request
 from paceline.errors import UsageError
 from paceline.models import encode_chat, open_model
-from paceline.proposers import Ask, Capabilities, Draft, NgramProposer, Proposer
+from paceline.proposers import Ask, Capabilities, Draft, Evidence, NgramProposer, Proposer
 from paceline.runtime import Runtime
 from paceline.runtime.native import NativeOptions, NativeRuntime
 from paceline.sampling_params import SamplingParams
@@ -154,6 +154,42 @@ def test_limits_shorten_drafts_as_live(k: int, most: int | None) -> None:
         recording = record(runtime, PROMPTS[0], params)
         _, live = check(runtime, NgramProposer(), recording, params, k, most=most)
         assert max(live.drafted, default=0) <= min(k, 8 if most is None else most)
+
+
+class Witness(NgramProposer):
+    """Writes down what it is told and asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[str, object]] = []
+
+    def start(self, sequence: int, context: Sequence[int], namespace: str) -> None:
+        self.heard.append(("start", tuple(context)))
+        super().start(sequence, context, namespace)
+
+    def extend(self, sequence: int, tokens: Sequence[int], evidence: Evidence | None = None) -> None:
+        self.heard.append(("extend", tuple(tokens)))
+        super().extend(sequence, tokens, evidence)
+
+    def propose(self, asks: Sequence[Ask]) -> list[Draft]:
+        self.heard.append(("propose", [ask.num_tokens for ask in asks]))
+        return super().propose(asks)
+
+    def finish(self, sequence: int) -> None:
+        self.heard.append(("finish", None))
+        super().finish(sequence)
+
+
+@pytest.mark.parametrize("max_tokens", [1, 2, 30])
+def test_a_proposer_hears_what_it_hears_live(max_tokens: int) -> None:
+    """So one that remembers answers remembers the same."""
+    runtime, params = TableModel(LOOPING, VOCAB), SamplingParams(max_tokens)
+    live, replayed = Witness(), Witness()
+    for prompt in PROMPTS:
+        recording = record(runtime, prompt, params)
+        Stage(runtime, live, 4).answer(prompt, params)
+        replay_answer(replayed, recording, 4, 31)
+    assert replayed.heard == live.heard
 
 
 def test_the_default_model_counts_as_live(smollm2_path: Path) -> None:
