@@ -6,18 +6,20 @@ from itertools import count
 from typing import Any
 
 from paceline.bench.advice import advise
-from paceline.bench.base import Ask, Block, Load, Message, Mode, Target, Workload
+from paceline.bench.base import Ask, Block, Item, Load, Message, Mode, Observation, Target, Workload
 from paceline.bench.figures import block_sums, summarise
 from paceline.bench.identity import find_differences
 from paceline.bench.machine import EnergyMeter, peak_rss_bytes
+from paceline.bench.provenance import plain_params
+from paceline.bench.recordings import Recording, Recordings, most_tokens
 from paceline.bench.result import ReplayRun, Result, Run
 from paceline.bench.runner import Asking, Runner
 from paceline.bench.schedule import Asked, BlockPlan, plan_blocks
 from paceline.bench.settings import Settings
 from paceline.errors import PacelineError
 
-Show = Callable[[int, int], None]
-"""Told how many blocks are done, and how many there are."""
+Show = Callable[["Experiment", int, int], None]
+"""Told, behind every block, how many are done and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +36,29 @@ class Experiment:
     """What was measured is in `blocks`, whatever ends `run`; `result` is of what there is then."""
 
     def __init__(self, target: Target, workload: Workload, settings: Settings) -> None:
-        self._target = target
+        self.target = target
         self._workload = workload
         self._settings = settings
         self._asking = Asking(settings.params, settings.seed)
         self._peak_rss: int | None = None
-        self._is_complete = False
+        self.is_complete = False
         self.blocks: list[Block] = []
 
     async def run(self, show: Show) -> None:
         """Raises PacelineError where the first answers, which only warm up, fail in all modes: so would all others."""
         settings = self._settings
-        runner = Runner(self._target, self._asking, EnergyMeter())
+        runner = Runner(self.target, self._asking, EnergyMeter())
         await self._warm_up(runner)
         total = self._num_blocks()
-        show(0, total)
+        show(self, 0, total)
         indices = count()
         for load in settings.loads:
             plans = self._plans(load, indices, settings.rounds)
             async for block in runner.run(plans, seconds=settings.seconds):
                 self.blocks.append(block)
                 self._peak_rss = peak_rss_bytes()
-                show(len(self.blocks), max(total, len(self.blocks)))
-        self._is_complete = True
+                show(self, len(self.blocks), max(total, len(self.blocks)))
+        self.is_complete = True
 
     def longest(self) -> Ask:
         """The first turn of the item that has the most text."""
@@ -70,7 +72,7 @@ class Experiment:
             slo=judging.slo,
             price_per_hour=judging.price_per_hour,
             forward_ms=judging.forward_ms,
-            memory=self._target.memory(),
+            memory=self.target.memory(),
             peak_rss=self._peak_rss,
         )
 
@@ -84,7 +86,7 @@ class Experiment:
     ) -> Result:
         runs = self.runs(judging)
         return Result(
-            provenance={**provenance, "target": dict(self._target.describe())},
+            provenance={**provenance, "target": dict(self.target.describe())},
             fingerprint=fingerprint,
             settings=as_json(self._settings, self._workload),
             runs=tuple(runs),
@@ -95,7 +97,7 @@ class Experiment:
             advice=tuple(advise(runs, self._settings.modes)),
             blocks=tuple(map(block_sums, self.blocks)),
             notes=(*self._notes(), *notes),
-            is_complete=self._is_complete,
+            is_complete=self.is_complete,
         )
 
     async def _warm_up(self, runner: Runner) -> None:
@@ -122,6 +124,29 @@ class Experiment:
         plans = [plan for load in settings.loads for plan in self._plans(load, count(), settings.rounds or 1)]
         return len(plans) * len(settings.modes)
 
+    def recordings(self, fingerprint: Mapping[str, Any], max_length: int, max_draft_tokens: int) -> Recordings:
+        """The whole answers of the first mode, each question's first one; "off" goes before others. `max_length` and
+        `max_draft_tokens`: of the engine, see `Recordings`."""
+        modes = sorted(self._settings.modes, key=lambda mode: not mode.is_off)
+        items = {item.id: item for item in self._workload.items}
+        found = dict[tuple[str, int], Recording]()
+        for block in self.blocks:
+            if block.mode == modes[0].name:
+                for seen in block.observations:
+                    recording = self._recording(items[seen.item], seen, max_length)
+                    if recording is not None:
+                        found.setdefault((seen.item, seen.turn), recording)
+        return Recordings(fingerprint, max_draft_tokens, tuple(found.values()))
+
+    def _recording(self, item: Item, seen: Observation, max_length: int) -> Recording | None:
+        """None for an answer that failed, or of which the tokens are not known."""
+        answer = seen.answer
+        if answer.error is not None or not answer.token_ids or answer.prompt_ids is None:
+            return None
+        params = self._asking.ask(Asked(item, seen.repeat), seen.turn, ()).params
+        most = most_tokens(params, len(answer.prompt_ids), max_length)
+        return Recording(item.id, seen.turn, item.task_class, answer.prompt_ids, answer.token_ids, most)
+
     def _notes(self) -> list[str]:
         settings, notes = self._settings, list[str]()
         if settings.prefix_caching:
@@ -147,7 +172,7 @@ def as_json(settings: Settings, workload: Workload) -> dict[str, Any]:
         "num_items": len(workload.items),
         "modes": [_plain(mode) for mode in settings.modes],
         "loads": [load.label for load in settings.loads],
-        "params": {each.name: _value(getattr(settings.params, each.name)) for each in fields(settings.params)},
+        "params": plain_params(settings.params),
         "rule": settings.rule,
         "task_classes": list(settings.task_classes),
         "num_prompts": settings.num_prompts,
@@ -161,7 +186,3 @@ def as_json(settings: Settings, workload: Workload) -> dict[str, Any]:
 
 def _plain(mode: Mode) -> dict[str, Any]:
     return {each.name: getattr(mode, each.name) for each in fields(mode)}
-
-
-def _value(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

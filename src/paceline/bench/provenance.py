@@ -95,8 +95,13 @@ def fingerprint(
         "model_sha256": model["sha256"],
         "weight_bytes": model["weight_bytes"],
         "workload_sha256": workload_sha256(workload),
-        "params": {each.name: _plain(getattr(params, each.name)) for each in fields(params)},
+        "params": plain_params(params),
     }
+
+
+def plain_params(params: SamplingParams) -> dict[str, Any]:
+    """As JSON has them."""
+    return {each.name: _plain(getattr(params, each.name)) for each in fields(params)}
 
 
 def answers_fingerprint(of: Mapping[str, Any]) -> dict[str, Any]:

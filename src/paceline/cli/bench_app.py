@@ -10,7 +10,6 @@ from paceline.cli.failures import reported_failures
 from paceline.cli.interrupts import interrupts_at_once
 from paceline.errors import UsageError
 
-DEFAULT_MODES = "off,ngram"
 DEFAULT_BENCH_TOKENS = 128
 
 bench_app = typer.Typer(
@@ -81,13 +80,15 @@ def bench(
         typer.Option("--task-class", metavar="NAME", help="Only this class; may be repeated.", show_default=False),
     ] = None,
     modes: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--modes",
             metavar="NAME,…",
-            help="off and proposers, each with :K for its number of draft tokens if wanted. Speedups are against off.",
+            help="off and proposers, each with :K for its number of draft tokens if wanted; off,ngram if not given. "
+            "Speedups are against off.",
+            show_default=False,
         ),
-    ] = DEFAULT_MODES,
+    ] = None,
     num_speculative_tokens: Annotated[
         str | None,
         typer.Option(
@@ -132,8 +133,14 @@ def bench(
         ),
     ] = 1.0,
     rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", help="How often to go through the workload, at each load.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--rounds",
+            metavar="N",
+            help="How often to go through the workload at each load; once if neither this nor a duration is given.",
+            show_default=False,
+        ),
+    ] = None,
     duration: Annotated[
         float | None,
         typer.Option(
@@ -232,11 +239,46 @@ def bench(
             _refuse_options(context)
             return
         with interrupts_at_once():
-            from paceline.cli.bench import BenchOptions, bench as run
+            from paceline.cli.bench import bench as run
+            from paceline.cli.bench_options import BenchOptions
 
-        given = dict(context.params)
-        given.pop("debug")
-        run(BenchOptions(**given))
+        run(
+            BenchOptions(
+                model=model,
+                workload=workload,
+                skip_bad_lines=skip_bad_lines,
+                num_prompts=num_prompts,
+                task_class=task_class or [],
+                modes=modes,
+                num_speculative_tokens=num_speculative_tokens,
+                rule=rule,
+                max_tokens=max_tokens,
+                temperature=temperature,
+                top_p=top_p,
+                ignore_eos=ignore_eos,
+                concurrency=concurrency,
+                request_rate=request_rate,
+                burstiness=burstiness,
+                rounds=rounds,
+                duration=duration,
+                seed=seed,
+                prefix_caching=prefix_caching,
+                replay=replay,
+                slo=slo,
+                require=require,
+                price_per_hour=price_per_hour,
+                endpoint=endpoint,
+                baseline_endpoint=baseline_endpoint,
+                endpoint_model=endpoint_model,
+                api_key_env=api_key_env,
+                json=json,
+                report=report,
+                advise=advise,
+                quantization=quantization,
+                max_model_len=max_model_len,
+                threads=threads,
+            )
+        )
 
 
 @bench_app.command()
