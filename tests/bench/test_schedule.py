@@ -1,7 +1,7 @@
 """What is asked when."""
 
 from collections import Counter
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 
@@ -63,7 +63,7 @@ def test_rounds_ask_again_as_other_repeats() -> None:
 def gaps(load: Load, number: int, seed: int = 0) -> list[float]:
     (plan,) = blocks(load, seed=seed, code=number)
     arrivals = [each.arrival for each in plan.asked]
-    return [later - sooner for sooner, later in zip(arrivals, arrivals[1:], strict=False)]
+    return [later - sooner for sooner, later in pairwise(arrivals)]
 
 
 def test_arrivals_of_an_open_loop_have_the_rate_and_the_burstiness() -> None:

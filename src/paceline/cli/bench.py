@@ -1,7 +1,6 @@
 """`paceline bench`: from options to a measurement, and from that to tables, files and an exit status."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from time import perf_counter
 
 import typer
