@@ -33,9 +33,12 @@ def speedup(pairs: Pairs) -> Estimate | None:
 
 
 def decode_sample(pairs: Pairs) -> Sample:
-    return Sample.of(
-        [(m.num_decoded, m.decode_seconds, off.num_decoded, off.decode_seconds) for m, off in pairs], RATIO
-    )
+    return Sample.of([decode_row(*pair) for pair in pairs], RATIO)
+
+
+def decode_row(mode: BlockSums, off: BlockSums) -> tuple[float, float, float, float]:
+    """The sums that `RATIO` makes a speedup of decoding of."""
+    return mode.num_decoded, mode.decode_seconds, off.num_decoded, off.decode_seconds
 
 
 def request_speedup(pairs: Pairs) -> Estimate | None:
