@@ -3,10 +3,10 @@
 Between two measured n, T is taken to be a straight line.
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from paceline.bench.statistics import interpolate
 from paceline.checks import check_integer
 from paceline.errors import UsageError
 from paceline.runtime.base import RuntimeInfo
@@ -49,15 +49,10 @@ def measure_forwards(
 
 def forward_time(forward_ms: Mapping[int, float], n: int) -> float:
     """T(n) in milliseconds. Raises ValueError outside of what was measured."""
-    measured = sorted(forward_ms)
-    if not measured or not measured[0] <= n <= measured[-1]:
-        raise ValueError(f"T({n}) was not measured; known are {', '.join(map(str, measured)) or 'none'}")
-    above = measured[bisect_left(measured, n)]
-    if above == n:
-        return forward_ms[n]
-    below = measured[bisect_left(measured, n) - 1]
-    share = (n - below) / (above - below)
-    return forward_ms[below] + share * (forward_ms[above] - forward_ms[below])
+    time = interpolate(forward_ms, n)
+    if time is None:
+        raise ValueError(f"T({n}) was not measured; known are {', '.join(map(str, sorted(forward_ms))) or 'none'}")
+    return time
 
 
 def _room(info: RuntimeInfo) -> int:

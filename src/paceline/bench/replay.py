@@ -8,7 +8,7 @@ that.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from paceline.acceptance import Law, MatchRule, Verification
 from paceline.bench.base import ALL, Counts
+from paceline.bench.figures.acceptance import Acceptance
 from paceline.bench.forwards import forward_time
 from paceline.bench.recordings import Recording, Recordings
 from paceline.bench.result import ReplayRun
@@ -111,7 +112,7 @@ def _lead(proposer: Proposer, recording: Recording, k: int, max_draft_tokens: in
             started = perf_counter()
             proposer.extend(sequence, answer[num - step.emitted : num])
             seconds += perf_counter() - started
-    return Replayed(_counts(stats, drafted), len(answer), seconds)
+    return Replayed(Counts.of(stats, drafted), len(answer), seconds)
 
 
 def _propose(proposer: Proposer, ask: Ask) -> Draft:
@@ -182,32 +183,20 @@ class _RecordedSampler:
         pass
 
 
-def _counts(stats: SpeculationStats, drafted: Mapping[int, int]) -> Counts:
-    return Counts(
-        num_target_steps=stats.num_target_steps,
-        num_emitted=stats.num_emitted,
-        num_drafts=stats.num_drafts,
-        num_draft_tokens=stats.num_draft_tokens,
-        num_accepted_tokens=stats.num_accepted_tokens,
-        per_position=tuple(stats.per_position),
-        drafted=dict(sorted(drafted.items())),
-    )
-
-
 def _run(
     task_class: str, proposer: str, k: int, replayed: Sequence[Replayed], forward_ms: Mapping[int, float]
 ) -> ReplayRun:
-    counts = _sum([each.counts for each in replayed])
-    steps, drafted = counts.num_target_steps, counts.num_draft_tokens
+    counts = sum([each.counts for each in replayed], Counts())
+    acceptance = Acceptance.of(counts)
     return ReplayRun(
         task_class=task_class,
         proposer=proposer,
         num_speculative_tokens=k,
         num_answers=len(replayed),
         num_tokens=sum([each.num_tokens for each in replayed]),
-        mean_acceptance_length=counts.num_emitted / steps if steps else None,
-        draft_acceptance_rate=counts.num_accepted_tokens / drafted if drafted else None,
-        acceptance_by_position=tuple([stood / counts.num_drafts for stood in counts.per_position]),
+        mean_acceptance_length=acceptance.mean_acceptance_length,
+        draft_acceptance_rate=acceptance.draft_acceptance_rate,
+        acceptance_by_position=acceptance.acceptance_by_position,
         predicted_speedup=_speedup(counts, sum([each.draft_seconds for each in replayed]), forward_ms),
     )
 
@@ -220,21 +209,6 @@ def _speedup(counts: Counts, draft_seconds: float, forward_ms: Mapping[int, floa
     plain = counts.num_emitted * forward_time(forward_ms, 1)
     speculative = sum([num * forward_time(forward_ms, 1 + length) for length, num in counts.drafted.items()])
     return plain / (speculative + draft_seconds * 1e3)
-
-
-def _sum(all_counts: Iterable[Counts]) -> Counts:
-    stats, drafted = SpeculationStats(), Counter[int]()
-    for counts in all_counts:
-        stats.num_target_steps += counts.num_target_steps
-        stats.num_emitted += counts.num_emitted
-        stats.num_drafts += counts.num_drafts
-        stats.num_draft_tokens += counts.num_draft_tokens
-        stats.num_accepted_tokens += counts.num_accepted_tokens
-        stats.per_position += [0] * (len(counts.per_position) - len(stats.per_position))
-        for i, num in enumerate(counts.per_position):
-            stats.per_position[i] += num
-        drafted.update(counts.drafted)
-    return _counts(stats, drafted)
 
 
 def _check_text_only(proposer: Proposer) -> None:

@@ -1,9 +1,7 @@
 """What was drafted and what stood."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from paceline.bench.base import Block, Counts
 from paceline.bench.figures.sums import good_answers
@@ -15,25 +13,12 @@ def total_counts(blocks: Iterable[Block]) -> Counts:
     total = Counts()
     for block in blocks:
         if block.counts is not None:
-            total = _sum(total, block.counts)
+            total += block.counts
             continue
         for answer in good_answers([block]):
             if answer.counts is not None:
-                total = _sum(total, answer.counts)
+                total += answer.counts
     return total
-
-
-def _sum(left: Counts, right: Counts) -> Counts:
-    positions = zip_longest(left.per_position, right.per_position, fillvalue=0)
-    return Counts(
-        num_target_steps=left.num_target_steps + right.num_target_steps,
-        num_emitted=left.num_emitted + right.num_emitted,
-        num_drafts=left.num_drafts + right.num_drafts,
-        num_draft_tokens=left.num_draft_tokens + right.num_draft_tokens,
-        num_accepted_tokens=left.num_accepted_tokens + right.num_accepted_tokens,
-        per_position=tuple(a + b for a, b in positions),
-        drafted=dict(Counter(left.drafted) + Counter(right.drafted)),
-    )
 
 
 @dataclass(frozen=True, slots=True)

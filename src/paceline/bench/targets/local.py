@@ -1,7 +1,7 @@
 """This package's own engine as a target: every mode on the same loaded weights, one engine after the other."""
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -31,7 +31,7 @@ class LocalTarget(Target):
         self._options = options
         self._rule = rule
         self._description = description
-        self._proposer_bytes: dict[str, int] = {}
+        self._held: dict[str, dict[str, int]] = {}  # by mode
 
     def describe(self) -> Mapping[str, Any]:
         return self._description
@@ -39,8 +39,7 @@ class LocalTarget(Target):
     def memory(self) -> Mapping[str, Mapping[str, int]]:
         """Of proposers what `measure_memory` found; without it nothing is known of them."""
         shared = model_memory(self._parts.runtime)
-        held = self._proposer_bytes
-        return defaultdict(lambda: shared, {mode: {**shared, "proposer": num} for mode, num in held.items()})
+        return {mode: {**shared, **held} for mode, held in self._held.items()}
 
     @asynccontextmanager
     async def session(self, mode: Mode) -> AsyncIterator[Session]:
@@ -55,12 +54,13 @@ class LocalTarget(Target):
             held = _Held(speculating[1])
             async with self._open(mode, held.look, speculating) as session:
                 await _LocalSession(*session, _StepTimes()).answer(ask)
-            self._proposer_bytes[mode.name] = held.most
+            self._held[mode.name] = {"proposer": held.most}
 
     @asynccontextmanager
     async def _open(
         self, mode: Mode, records: Callable[[StepRecord], None], speculating: Speculating | None = None
     ) -> AsyncIterator[tuple[LoadedModel, AsyncEngine]]:
+        self._held.setdefault(mode.name, {"proposer": 0} if mode.is_off else {})
         speculation = self._speculation(mode)
         options = replace(self._options, speculation=speculation)
         loaded = self._parts.engine(options, speculating or speculation.create(), records)
@@ -91,12 +91,12 @@ class _LocalSession(Session):
         request = Terms.of(ask.params, "", 0).only_choice(ids)
         collector, tally, chunks = Collector(request, self._loaded.tokenizer, self._loaded.rule), _Tally(), []
         async with await self._engine.add_request(request) as tokens:
-            async for output in tokens:
+            async for step in tokens:
                 now = perf_counter() - began
-                collector.add(output)
-                tally.add(output)
-                if output.tokens:
-                    chunks.append(Chunk(now, len(output.tokens)))
+                collector.add(step)
+                tally.add(step)
+                if step.tokens:
+                    chunks.append(Chunk(now, len(step.tokens)))
         output = collector.output()
         return Answer(
             prompt_tokens=len(ids),
@@ -106,7 +106,7 @@ class _LocalSession(Session):
             token_ids=output.token_ids,
             finish_reason=output.finish_reason,
             counts=tally.counts(),
-            error=output.error if chunks else output.error or f"no token came: {output.finish_reason}",
+            error=output.error or (None if chunks else f"no token came: {output.finish_reason}"),
             prompt_ids=tuple(ids),
         )
 
@@ -155,16 +155,7 @@ class _Tally:
             self._drafted[step.drafted] += 1
 
     def counts(self) -> Counts:
-        stats = self._stats
-        return Counts(
-            num_target_steps=stats.num_target_steps,
-            num_emitted=stats.num_emitted,
-            num_drafts=stats.num_drafts,
-            num_draft_tokens=stats.num_draft_tokens,
-            num_accepted_tokens=stats.num_accepted_tokens,
-            per_position=tuple(stats.per_position),
-            drafted=dict(sorted(self._drafted.items())),
-        )
+        return Counts.of(self._stats, self._drafted)
 
 
 class _Held:
