@@ -214,8 +214,8 @@ class Session(ABC):
         """Never raises for an answer that failed: that is its `error`."""
 
     @abstractmethod
-    def report(self) -> Report:
-        """Of everything that was answered in this session."""
+    async def report(self) -> Report:
+        """Of everything that was answered in this session, when nothing is being answered. Not measured."""
 
 
 class Target(ABC):
