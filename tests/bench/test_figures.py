@@ -213,10 +213,13 @@ def test_time_memory_energy_and_cost() -> None:
 def test_loops_are_told_apart() -> None:
     loop = [9] * 41
     blocks = pairs(5, 2, num_tokens=41)
-    blocks += pair(5, answer(41, ids=loop), answer(41, ids=loop, tpot=0.01))
+    blocks += pair(5, answer(41, ids=loop), answer(41, ids=loop, tpot=0.01, counts=COUNTS))
+    blocks += [block("ngram-4", 6, answer(counts=MORE))]
     run = ngram(blocks)
-    assert run.looping_fraction == pytest.approx(1 / 6)
+    assert run.looping_fraction == pytest.approx(1 / 7)
     assert run.speedup_without_loops == pytest.approx(2)
+    assert run.speedup_without_loops_ci == (pytest.approx(2), pytest.approx(2))
+    assert (run.mean_acceptance_length, run.mean_acceptance_length_without_loops) == (2, 1)
     assert run.speedup == pytest.approx((240 / 10.4) / (240 / 24))
     assert ngram(pair(0, answer(41, ids=loop), answer(41, ids=loop))).speedup_without_loops is None
 

@@ -243,7 +243,7 @@ class Session(ABC):
 
     @abstractmethod
     async def report(self) -> Report:
-        """Of everything that was answered in this session."""
+        """Of everything that was answered in this session, when nothing is being answered. Not measured."""
 
 
 class Target(ABC):

@@ -37,7 +37,8 @@ _FIGURES = (
     *("num_blocks", "num_answers", "num_errors", "num_output_tokens"),
     *("output_tokens_per_second", "macro_tokens_per_second"),
     *("speedup", "request_speedup", "macro_speedup", "speedup_without_loops", "ceiling"),
-    *("mean_acceptance_length", "draft_acceptance_rate", "identical_fraction", "looping_fraction"),
+    *("mean_acceptance_length", "mean_acceptance_length_without_loops", "draft_acceptance_rate"),
+    *("identical_fraction", "looping_fraction"),
     *("goodput", "energy_joules_per_token", "cost_per_million_tokens"),
 )
 _ENDS = {

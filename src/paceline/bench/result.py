@@ -40,7 +40,7 @@ class Run:
     "caches", as far as the target tells them, and "peak_rss" of the whole process, common to all modes. `ceiling`: the
     most that speculation could give at this concurrency, from v(n); None where too few n were measured.
     `identical_fraction`: of the answers that mode "off" gave too, those equal to its, token for token.
-    `looping_fraction`: of answers that end in a repetition; `speedup_without_loops`: of blocks that hold none.
+    `looping_fraction`: of answers that end in a repetition; `*_without_loops`: of blocks that hold none.
     `cost_per_million_tokens` in the currency of the given price per hour.
     """
 
@@ -77,6 +77,8 @@ class Run:
     speedup_without_loops: float | None
     energy_joules_per_token: float | None
     cost_per_million_tokens: float | None
+    speedup_without_loops_ci: tuple[float, float] | None = None
+    mean_acceptance_length_without_loops: float | None = None
 
     @property
     def load_label(self) -> str:

@@ -40,6 +40,11 @@ def from_json(content: object) -> Result:
 def write_result(result: Result, path: Path) -> None:
     """Replaces a file that is there, in one step. Raises UsageError where the path cannot be written."""
     text = json.dumps(to_json(result), indent=1, allow_nan=False) + "\n"
+    write_text(text, path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Replaces a file that is there, in one step. Raises UsageError where the path cannot be written."""
     try:
         if path.exists() and not path.is_file():  # a pipe or a terminal: nothing to replace
             path.write_text(text, encoding="utf-8")

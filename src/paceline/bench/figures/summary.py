@@ -102,7 +102,14 @@ class _Cell:
             speedup_without_loops=loopless.value if loopless else None,
             energy_joules_per_token=_energy_per_token(self.blocks),
             cost_per_million_tokens=price / 3600 / rate * 1e6 if price is not None and rate else None,
+            speedup_without_loops_ci=loopless.interval if loopless else None,
+            mean_acceptance_length_without_loops=self._acceptance_length_without_loops(),
         )
+
+    def _acceptance_length_without_loops(self) -> float | None:
+        """Of this mode's blocks alone: what "off" answered does not matter to it."""
+        blocks = [block for block in self.blocks if not any(map(ends_in_loop, good_answers([block])))]
+        return Acceptance.of(total_counts(blocks)).mean_acceptance_length
 
 
 def verdict(estimate: Estimate | None) -> str:
