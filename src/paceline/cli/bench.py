@@ -5,13 +5,13 @@ from time import perf_counter
 
 import typer
 
-from paceline.bench.advice import write_configuration
+from paceline.bench.advice_config import config_toml
 from paceline.bench.base import Workload
 from paceline.bench.experiment import Experiment, Judging
 from paceline.bench.report import LiveView, Progress, check_plots, live_view, print_result, write
 from paceline.bench.requirements import Condition, find_shortfalls, parse_requirements, parse_slo, slo_conditions
 from paceline.bench.result import Result
-from paceline.bench.result_file import write_result
+from paceline.bench.result_file import write_result, write_text
 from paceline.bench.settings import Settings, parse_ks, parse_loads, parse_modes, trace_load
 from paceline.bench.workloads import load_workload, select
 from paceline.cli.bench_endpoint import measure_endpoints, modes_of
@@ -38,8 +38,8 @@ def bench(options: BenchOptions) -> None:
     measure = measure_local if options.endpoint is None else measure_endpoints
     with live_view() as view:
         result = measure(options, settings, workload, judging, _Shown(view, judging).show)
-    _write(result, options)
     print_result(result)
+    _write(result, settings, options)
     _exit(result, conditions)
 
 
@@ -98,7 +98,7 @@ def _settings(options: BenchOptions, workload: Workload) -> Settings:
 
 def _check_outputs(options: BenchOptions) -> None:
     """What would be in vain after a long measurement is said before it."""
-    for name, path in (("--json", options.json), ("--advise", options.advise)):
+    for name, path in (("--json", options.json), ("--advise", options.advise), ("--report", options.report)):
         if path is not None and not path.parent.is_dir():
             raise UsageError(f"{name} is {quoted(str(path))}; there is no such folder, make it first")
     if options.report is not None:
@@ -110,13 +110,14 @@ def _check_outputs(options: BenchOptions) -> None:
         raise UsageError(f"--price-per-hour is {price}; expected a number above 0")
 
 
-def _write(result: Result, options: BenchOptions) -> None:
+def _write(result: Result, settings: Settings, options: BenchOptions) -> None:
     if options.json is not None:
         write_result(result, options.json)
     if options.report is not None:
+        options.report.mkdir(exist_ok=True)
         write(result, options.report)
     if options.advise is not None:
-        write_configuration(result, options.advise)
+        write_text(config_toml(result, settings.modes, settings.rule), options.advise)
 
 
 def _exit(result: Result, conditions: Sequence[Condition]) -> None:

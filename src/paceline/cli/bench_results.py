@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from paceline.bench.compare import compare_results
+from paceline.bench.compare import compare as compare_results
 from paceline.bench.report import print_comparison
 from paceline.bench.requirements import parse_requirements
 from paceline.bench.result_file import read_result
@@ -13,7 +13,7 @@ from paceline.cli.bench import exit_where_short
 
 def compare(before: Path, after: Path, *, is_forced: bool) -> None:
     """Print a table of both."""
-    print_comparison(compare_results(read_result(before), read_result(after), force=is_forced))
+    print_comparison(compare_results(read_result(before), read_result(after), is_forced=is_forced))
 
 
 def check(path: Path, require: str) -> None:

@@ -4,7 +4,15 @@ from paceline.bench.report.headline import Headline, headline
 from paceline.bench.report.markdown import markdown
 from paceline.bench.report.page import write
 from paceline.bench.report.plots import check_plots
-from paceline.bench.report.terminal import LineView, LiveView, Progress, TableView, live_view, print_result
+from paceline.bench.report.terminal import (
+    LineView,
+    LiveView,
+    Progress,
+    TableView,
+    live_view,
+    print_comparison,
+    print_result,
+)
 
 __all__ = [
     "Headline",
@@ -16,6 +24,7 @@ __all__ = [
     "headline",
     "live_view",
     "markdown",
+    "print_comparison",
     "print_result",
     "write",
 ]

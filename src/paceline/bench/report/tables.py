@@ -116,7 +116,9 @@ def _memory(run: Run) -> str:
 
 
 def _total_memory(run: Run) -> str:
-    return size(sum(run.memory_bytes.values())) if run.memory_bytes else MISSING
+    """Of target, proposer and caches; the peak of the process is another view of the same."""
+    parts = [num for name, num in run.memory_bytes.items() if name != "peak_rss"]
+    return size(sum(parts)) if parts else MISSING
 
 
 def _of_runs(title: str, runs: Iterable[Run], figures: Figures) -> Table:

@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from paceline.bench.base import OFF
+from paceline.bench.compare import Comparison
+from paceline.bench.report.comparison import comparison_notes, comparison_tables
 from paceline.bench.report.headline import headline
 from paceline.bench.report.index import RunIndex
 from paceline.bench.report.tables import Column, Table, advice_table, progress_table, replay_table, summary_tables
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
 _LINE_INTERVAL = 15.0  # seconds between two lines
 _WIDE = 200  # columns where no terminal sets a limit
 _LONGEST_WORD = 12  # columns; what is longer is folded where there is no room
-_STYLES = {"faster": "green", "slower": "red", "undecided": "yellow"}
+_STYLES = {
+    **{"faster": "green", "slower": "red", "undecided": "yellow"},
+    **{"better": "green", "worse": "red"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +142,16 @@ def print_result(result: Result) -> None:
         console.print("The text is not that of plain decoding everywhere.", style="red", soft_wrap=True)
     if not result.is_complete:
         console.print("Interrupted: these are the figures of what was measured until then.", soft_wrap=True)
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """On standard output."""
+    console = _console()
+    for table in comparison_tables(comparison):
+        if table.rows:
+            console.print(_as_rich(table))
+    for note in comparison_notes(comparison):
+        console.print(note, soft_wrap=True)
 
 
 def _console() -> "rich.console.Console":
