@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paceline.bench.base import Item, Message, Problem, Workload
 from paceline.bench.workloads import load_workload, select
@@ -12,6 +14,30 @@ from paceline.errors import UsageError
 
 QUESTIONS = Path(__file__).parent.parent / "data" / "spec_bench_subset.jsonl"
 GOOD = '{"prompt": "Hi."}'
+SOUND = [
+    b'{"prompt": "a", "task_class": "b", "max_tokens": 3}\n{"messages": [{"role": "user", "content": "c"}]}\n',
+    b'{"arrival": 0, "prompt": "a"}\r\n{"arrival": 1.5, "prompt": "b"}\r\n{"arrival": 2, "prompt": "c"}',
+    b'{"question_id": 1, "category": "a", "turns": ["b", "c"]}\n{"question_id": 2, "category": "a", "turns": ["d"]}\n',
+    b'[{"id": "a", "conversations": [{"from": "human", "value": "b"}]},\n{"conversations": []}, {"id": 3}\n]',
+]
+SHARDS = [
+    b"",
+    b"\n",
+    b'"',
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b",",
+    b"\xff",
+    b"\0",
+    b"null",
+    b"-1",
+    b"1e999",
+    b"NaN",
+    b'"\\ud800"',
+    b"\xef\xbb\xbf",
+]
 
 
 def written(folder: Path, content: str | bytes) -> Path:
@@ -190,6 +216,8 @@ def test_plain(tmp_path: Path) -> None:
         ({"prompt": "a", "id": "line-1"}, "the id 'line-1' is that of line 1; expected one of its own"),
         ("[1]", "found [1]; expected a JSON object"),
         ("{'prompt': 'a'}", "no JSON: Expecting property name enclosed in double quotes, at character 2 of the line"),
+        ({"prompt": ["x" * 99] * 9}, "prompt is ['xxx"),
+        ('{"prompt": ' + "[" * 900 + "]" * 900 + "}", "prompt is [[[[[[[...]]]]]]]; expected a text"),
         ("9" * 5000, "no JSON that can be read: Exceeds the limit"),
         ("[" * 200_000, "no JSON that can be read: maximum recursion depth"),
     ],
@@ -210,9 +238,13 @@ def test_a_trace(tmp_path: Path) -> None:
     ("record", "message"),
     [
         ({"prompt": "a"}, "arrival is missing; the keys are 'prompt'; expected it in every record"),
-        ('{"prompt": "a", "arrival": NaN}', "arrival is nan; expected seconds, a number of at least 0"),
-        ('{"prompt": "a", "arrival": 1e400}', "arrival is inf; expected seconds, a number of at least 0"),
-        ({"prompt": "a", "arrival": "1"}, "arrival is '1'; expected seconds, a number of at least 0"),
+        ('{"prompt": "a", "arrival": NaN}', "arrival is nan; expected seconds since the beginning, from 0 to 1e+09"),
+        ('{"prompt": "a", "arrival": 1e400}', "arrival is inf; expected seconds since the beginning, from 0 to 1e+09"),
+        ({"prompt": "a", "arrival": "1"}, "arrival is '1'; expected seconds since the beginning, from 0 to 1e+09"),
+        (
+            {"prompt": "a", "arrival": 1733000000},
+            "arrival is 1733000000; expected seconds since the beginning, from 0 to 1e+09",
+        ),
         ({"prompt": "a", "arrival": 1}, "arrival is 1, before the 2 of the request above it"),
     ],
 )
@@ -248,6 +280,23 @@ def test_an_element_without_end(tmp_path: Path) -> None:
     workload = loaded(tmp_path, '[{"prompt": "' + "a" * (16 << 20) + '"}', f", {GOOD}]")
     assert [item.id for item in workload.items] == ["element-2"]
     assert workload.problems == (Problem(1, "element 1 of the array is longer than 16 Mi characters"),)
+
+
+@given(st.data())
+def test_no_damage_is_more_than_a_usage_error(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Nothing but UsageError is raised, and every other outcome has an item."""
+    content = bytearray(data.draw(st.sampled_from(SOUND)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content)))
+        content[place : place + data.draw(st.integers(0, 9))] = data.draw(st.sampled_from(SHARDS))
+    path = written(tmp_path_factory.getbasetemp(), bytes(content))
+    try:
+        workload = load_workload(path, on_problem="skip")
+    except UsageError:
+        return
+    assert workload.items
+    num_lines = content.count(b"\n") + 1
+    assert all(1 <= problem.line <= num_lines for problem in workload.problems)
 
 
 def test_refusing(tmp_path: Path) -> None:
