@@ -5,20 +5,24 @@ An optional field that is null is one that is not there.
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Any
 
 from paceline.bench.base import Message
 from paceline.bench.workloads.base import RecordError
 from paceline.checks import is_integer
 
-MAX_SECONDS = 1e9  # neither infinity nor a date in milliseconds
+MAX_SECONDS = 1e9  # neither infinity nor the time of day on a calendar
+MAX_SHOWN = 60  # characters
 ROLES = ("system", "user", "assistant")
 CLOSE = 0.85  # "max_token" is close to "max_tokens", and "idx" not to "id"
 
 
 def shown(value: object) -> str:
-    """`value` for a message, whatever its size."""
-    return f"{value!r:.60}"
+    """`value` for a message, whatever its size and depth."""
+    short = Repr()
+    short.maxstring = MAX_SHOWN
+    return short.repr(value)[:MAX_SHOWN]
 
 
 def text(value: object, name: str) -> str:
@@ -27,8 +31,12 @@ def text(value: object, name: str) -> str:
         raise RecordError(f"{name} is {shown(value)}; expected a text")
     if not value.strip():
         raise RecordError(f"{name} is empty; expected a text")
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise RecordError(f"{name} is no valid Unicode: it holds bytes that are no UTF-8, or half a surrogate pair")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise RecordError(
+            f"{name} is no valid Unicode: it holds bytes that are no UTF-8, or half a surrogate pair"
+        ) from None
     return value
 
 
@@ -70,7 +78,7 @@ def identifier(value: object, key: str) -> str:
 def seconds(value: object, key: str) -> float:
     """A time since the beginning."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS:
-        raise RecordError(f"{key} is {shown(value)}; expected seconds, a number of at least 0")
+        raise RecordError(f"{key} is {shown(value)}; expected seconds since the beginning, from 0 to {MAX_SECONDS:g}")
     return float(value)
 
 

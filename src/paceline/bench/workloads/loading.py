@@ -29,8 +29,6 @@ def read_workload(path: Path, formats: Formats, *, on_problem: OnProblem, format
     items, problems = _read(chain(head, found), Registry("workload format", formats).create(name, {}))
     if problems and (on_problem == "refuse" or not items):
         raise UsageError(_refusal(path, name, len(items), problems))
-    if not items:
-        raise UsageError(f"the workload {str(path)!r} is empty; expected {_known(formats)}")
     return Workload(path.name, tuple(items), tuple(problems))
 
 

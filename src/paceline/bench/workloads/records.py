@@ -26,16 +26,15 @@ def read_records(path: Path) -> Iterator[Record | Problem]:
         with path.open("rb") as file:
             start = file.read(4096)
             if start.startswith(WIDE_BOMS) or b"\0" in start:
-                raise UsageError(f"{path} is no UTF-8 text; expected jsonl or JSON, as UTF-8")
+                raise UsageError(f"the workload {str(path)!r} is no UTF-8 text; expected jsonl or JSON, as UTF-8")
             file.seek(len(BOM) if start.startswith(BOM) else 0)
             if start.removeprefix(BOM).lstrip().startswith(b"["):
                 yield from _elements(file.read().decode("utf-8", "surrogateescape"))
             else:
                 yield from _lines(file)
     except OSError as error:
-        raise UsageError(
-            f"the workload {str(path)!r} cannot be read: {error.strerror or error}; give a file"
-        ) from error
+        reason = error.strerror or error
+        raise UsageError(f"the workload {str(path)!r} cannot be read: {reason}; give a file, or 'builtin'") from error
 
 
 def _lines(file: BinaryIO) -> Iterator[Record | Problem]:

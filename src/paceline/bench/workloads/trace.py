@@ -3,7 +3,7 @@
     {"arrival": 0.0, "prompt": "Name three rivers."}
     {"arrival": 1.37, "messages": [{"role": "user", "content": "And three lakes?"}], "max_tokens": 64}
 
-As plain jsonl, and `arrival` in every record: seconds since the trace began, a number of at least 0. Arrivals never go
+As plain jsonl, and `arrival` in every record: seconds since the trace began, a number from 0 to 1e9. Arrivals never go
 back from one record to the next; equal ones came together.
 """
 

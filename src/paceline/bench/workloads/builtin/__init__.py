@@ -54,5 +54,5 @@ def _turns(entry: Mapping[str, Any], folder: Traversable) -> tuple[str, ...]:
         return (f"{entry['instruction']}\n\n```{entry['language']}\n{entry['code']}```",)
     if "document" in entry:
         document = folder.joinpath(entry["document"]).read_text(encoding="utf-8")
-        return (f"{document}\n{entry['prompt']}", *entry.get("then", ()))
+        return (f"{document.rstrip()}\n\n{entry['prompt']}", *entry.get("then", ()))
     return tuple(turn.strip() for turn in entry["turns"])
