@@ -145,7 +145,9 @@ def minimal_result() -> Result:
 
 def hostile_result() -> Result:
     """Every string that can come from a model, a prompt or a file is one that does harm where it is not escaped."""
-    found = full_result(classes=(HOSTILE, f"b{HOSTILE * 5}"), modes=(HOSTILE, f"m{HOSTILE}"), concurrencies=(1, 2))
+    found = full_result(
+        classes=(HOSTILE, f"b{HOSTILE * 5}"), modes=(HOSTILE, f"m{HOSTILE}"), concurrencies=(1, 2), rates=()
+    )
     return replace(
         found,
         provenance={HOSTILE: HOSTILE, "model": HOSTILE},

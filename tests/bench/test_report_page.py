@@ -12,11 +12,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from report_results import HOSTILE, figure_names, full_result, hostile_result, minimal_result, without
+from report_results import HOSTILE, figure_names, full_result, hostile_result, minimal_result, plain_run, without
 
 from paceline.bench import report
 from paceline.bench.report.plots import PLOTS
-from paceline.bench.result import Difference, Result, Spread
+from paceline.bench.result import Difference, Result, Run, Spread
 from paceline.errors import PacelineError, UsageError
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -193,9 +193,9 @@ def test_every_figure_of_every_run_is_on_the_page(tmp_path: Path) -> None:
 
 
 def test_any_figure_can_be_missing(tmp_path: Path) -> None:
-    """Each in a class of its own, in every mode."""
-    off, ngram = full_result(("chat",), ("ngram-4",), (1,), ()).runs[2:]
-    runs = [without(replace(run, task_class=name), name) for name in figure_names() for run in (off, ngram)]
+    """Each in a mode of its own; what plain decoding has none of is missing there in every test."""
+    off, ngram = RESULTS["one class"].runs[:2]
+    runs = [off, *(without(replace(ngram, mode=name), name) for name in figure_names())]
     page = Page(written(Result({}, {}, {}, runs), tmp_path))
     assert "None" not in page.text and "nan" not in page.cells
     assert set(figure_names()) <= set(page.cells)
@@ -237,29 +237,48 @@ def test_plots_are_described_and_follow_the_page_s_colours(pages: Callable[[str]
         (1.05, (0.97, 1.12), "undecided", "Undecided"),
     ],
 )
-def test_headline_says_the_verdict_plainly(
-    tmp_path: Path, speedup: float, ends: tuple[float, float], verdict: str, told: str
-) -> None:
-    result = RESULTS["one class"]
+def test_headline_says_the_verdict_plainly(speedup: float, ends: tuple[float, float], verdict: str, told: str) -> None:
+    result = Result({}, {}, {}, full_result(("chat",), ("ngram-4",), (1,), ()).runs)
     runs = [
         replace(run, speedup=speedup, speedup_ci=ends, verdict=verdict) if run.speedup is not None else run
         for run in result.runs
     ]
-    text = Page(written(replace(result, runs=runs), tmp_path)).text
-    assert told in text
-    spread = f"speedup {speedup:.2f} ({ends[0]:.2f} to {ends[1]:.2f})"
-    assert f"{spread} over all classes at c=1 with ngram-4, ceiling 3.20, identical text 100 %." in text
+    found = report.headline(replace(result, runs=runs))
+    spread = f"Speedup {speedup:.2f} ({ends[0]:.2f} to {ends[1]:.2f})"
+    assert found.title.startswith(told) and found.verdict == verdict
+    assert found.sentence == f"{spread} over all classes at c=1 with ngram-4, ceiling 3.20, identical text 100 %"
 
 
 def test_a_text_that_differs_and_an_interruption_are_alarming(tmp_path: Path) -> None:
-    result = replace(RESULTS["one class"], forward_ms={})
-    runs = [replace(run, identical_fraction=0.9999) if run.mode != "off" else run for run in result.runs]
-    text = Page(written(replace(result, runs=runs, is_complete=False), tmp_path)).text
+    same = replace(plain_run(mode="ngram-4"), speedup=1.2, identical_fraction=1.0)
+    result = replace(minimal_result(), runs=[plain_run(), same], differences=RESULTS["full"].differences)
+    other = replace(result, runs=[plain_run(), replace(same, identical_fraction=0.9999)], is_complete=False)
+    text = Page(written(other, tmp_path)).text
     assert "identical text > 99.9 %" in text
     assert "The text is not that of plain decoding everywhere. See where it differs." in text
     assert "Interrupted" in text
     harmless = Page(written(result, tmp_path)).text
     assert "not that of plain decoding" not in harmless and "Interrupted" not in harmless
+
+
+def test_headline_is_of_auto_or_of_the_best_mode() -> None:
+    """At the least load, and it says among how many the best was chosen."""
+    off, ngram = replace(plain_run(), output_tokens_per_second=61.3), replace(plain_run(mode="ngram"), speedup=1.1)
+    suffix, auto = replace(ngram, mode="suffix", speedup=1.3), replace(ngram, mode="auto", speedup=1.2)
+    busy = replace(auto, concurrency=8, speedup=1.5)
+
+    def sentence(*runs: Run) -> str:
+        return report.headline(Result({}, {}, {}, runs)).sentence
+
+    assert sentence(busy, off, ngram, suffix).startswith(
+        "Speedup 1.30 over all classes at c=1 with suffix, the best of 2"
+    )
+    assert sentence(busy, off, ngram, suffix, auto).startswith(
+        "Speedup 1.20 over all classes at c=1 with auto, text not"
+    )
+    assert sentence(replace(suffix, task_class="chat")).startswith("Speedup 1.30 in chat at c=1 with suffix, text not")
+    assert sentence(off) == "61.3 tokens a second at c=1, no other mode to set against it"
+    assert sentence(replace(ngram, speedup=None)) == "No mode was run beside plain decoding"
 
 
 def test_tokens_of_differences(tmp_path: Path) -> None:

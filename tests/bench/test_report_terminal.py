@@ -125,7 +125,7 @@ def test_last_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows(text, "Acceptance and text")[1] == ["c=1", "all", "ngram-4", "2.34", "48.3 %", "100 %", "123 MB"]
     assert rows(text, "Latency in ms")[1] == ["c=1", "all", "ngram-4", "40.2", "71.8", "13.2", "19.8"]
     assert "no mode was faster at any load" in text
-    assert "Faster than plain decoding: speedup 1.25 (1.16 to 1.35) over all classes at c=1 with auto" in text
+    assert "Faster than plain decoding. Speedup 1.25 (1.16 to 1.35) over all classes at c=1 with auto" in text
 
 
 def keys(loads: Sequence[str], classes: Sequence[str]) -> list[list[str]]:
@@ -169,10 +169,10 @@ def test_a_result_of_nothing_much(capsys: pytest.CaptureFixture[str]) -> None:
     report.print_result(minimal_result())
     report.print_result(replace(minimal_result(), runs=[]))
     assert capsys.readouterr().out.splitlines() == [
-        "Plain decoding only: no other mode to set against it.",
-        "Nothing was measured: the result holds no runs.",
+        "Plain decoding only. No other mode to set against it.",
+        "Nothing was measured. The result holds no runs.",
     ]
-    assert report.markdown(minimal_result()) == "**Plain decoding only.** no other mode to set against it.\n"
+    assert report.markdown(minimal_result()) == "**Plain decoding only.** No other mode to set against it.\n"
 
 
 @pytest.mark.usefixtures("_terminal_settings")
@@ -191,7 +191,7 @@ def test_foreign_strings_cannot_order_the_terminal(monkeypatch: pytest.MonkeyPat
 
 def test_markdown_holds_the_same_tables() -> None:
     text = report.markdown(RESULT)
-    assert text.startswith("**Faster than plain decoding.** speedup 1.25 (1.16 to 1.35) over all classes")
+    assert text.startswith("**Faster than plain decoding.** Speedup 1.25 (1.16 to 1.35) over all classes")
     assert "| load | class | mode | tok/s | speedup (95 %) | verdict | ceiling |\n| --- | --- | --- | --: |" in text
     assert "| c=1 | all | ngram-4 | 75.9 | 1.24 (1.15 to 1.34) | faster | 3.20 |" in text
     titles = re.findall(r"^\*\*([^*]+)\*\*$", text, re.MULTILINE)

@@ -32,7 +32,7 @@ def headline(result: Result) -> Headline:
     """Of the least load, over all classes: of the mode "auto" if it was run, else of the one with the most speedup."""
     index = RunIndex(result.runs)
     if not index.loads:
-        return Headline("off", "Nothing was measured", "the result holds no runs")
+        return Headline("off", "Nothing was measured", "The result holds no runs")
     load = index.loads[0]
     found = [index.get(index.overall, mode, load) for mode in index.speculating]
     measured = [run for run in found if run is not None and run.speedup is not None]
@@ -46,10 +46,12 @@ def headline(result: Result) -> Headline:
 
 def _without_speedup(off: Run | None, load: str) -> Headline:
     if off is None:
-        return Headline("off", "No speedup was measured", "no mode was run beside plain decoding")
+        return Headline("off", "No speedup was measured", "No mode was run beside plain decoding")
     rate = off.output_tokens_per_second
-    told = f"{number(rate)} tokens a second at {load}, " if rate is not None else ""
-    return Headline("off", "Plain decoding only", f"{told}no other mode to set against it", off, off)
+    told = "No other mode to set against it"
+    if rate is not None:
+        told = f"{number(rate)} tokens a second at {load}, no other mode to set against it"
+    return Headline("off", "Plain decoding only", told, off, off)
 
 
 def _title(verdict: str) -> str:
@@ -60,7 +62,7 @@ def _title(verdict: str) -> str:
 def _sentence(run: Run, num_modes: int) -> str:
     classes = "over all classes" if run.task_class == ALL else f"in {short_name(run.task_class)}"
     choice = f", the best of {num_modes} modes" if num_modes > 1 and run.mode != _AUTO else ""
-    parts = [f"speedup {interval(run.speedup, run.speedup_ci)} {classes} at {run.load_label}"]
+    parts = [f"Speedup {interval(run.speedup, run.speedup_ci)} {classes} at {run.load_label}"]
     parts[0] += f" with {short_name(run.mode)}{choice}"
     if run.ceiling is not None:
         parts.append(f"ceiling {ratio(run.ceiling)}")

@@ -67,6 +67,11 @@ def write(result: Result, folder: Path) -> list[Path]:
 
 def _render(result: Result, figures: dict[str, Figure]) -> str:
     found = headline(result)
+    facts = {
+        "Provenance": result.provenance,
+        "Settings": result.settings,
+        "What must be equal to compare": result.fingerprint,
+    }
     return _template().render(
         headline=found,
         tiles=_tiles(found),
@@ -74,11 +79,8 @@ def _render(result: Result, figures: dict[str, Figure]) -> str:
         subtitle=_subtitle(result),
         notes=result.notes,
         is_complete=result.is_complete,
-        facts=[
-            ("Provenance", list(flat(result.provenance))),
-            ("Settings", list(flat(result.settings))),
-            ("What must be equal to compare", list(flat(result.fingerprint))),
-        ],
+        facts=[(title, list(flat(values))) for title, values in facts.items() if values],
+        has_setup=bool(result.notes or any(facts.values())),
         colours=COLOURS,
     )
 

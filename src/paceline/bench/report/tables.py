@@ -154,7 +154,7 @@ def speedup_table(runs: Sequence[Run]) -> Table:
         " ".join(("Speedup at", *least)),
         [run for run in index if run.load_label in least],
         (*_SPEEDUP, *_ACCEPTANCE, *_IDENTICAL),
-    )
+    ).without_empty()
 
 
 def complete_tables(runs: Sequence[Run]) -> tuple[Table, ...]:
@@ -205,7 +205,7 @@ def advice_table(advice: Sequence[Advice]) -> Table:
 def differences_table(differences: Sequence[Difference]) -> Table:
     columns = (
         *(Column("mode", "key"), Column("item", "key"), Column("turn", "key"), Column("token")),
-        *(Column("expected", "text"), Column("found", "text"), Column("behind", "text")),
+        *(Column("expected", "text"), Column("found", "text"), Column("text so far", "text")),
     )
     rows = tuple(
         (

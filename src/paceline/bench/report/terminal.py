@@ -137,7 +137,7 @@ def print_result(result: Result) -> None:
         if table.has_figures:
             console.print(_as_rich(table), crop=False)
     found = headline(result)
-    console.print(f"{found.title}: {found.sentence}.", style=_STYLES.get(found.verdict, ""), soft_wrap=True)
+    console.print(f"{found.title}. {found.sentence}.", style=_STYLES.get(found.verdict, ""), soft_wrap=True)
     if found.is_identical is False:
         console.print("The text is not that of plain decoding everywhere.", style="red", soft_wrap=True)
     if not result.is_complete:

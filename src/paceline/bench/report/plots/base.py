@@ -29,6 +29,7 @@ COLOURS = {
     "series-7": "#c22a30",
     "series-8": "#5d55d1",
 }
+_WIDTH = 9.5  # inches
 _SERIES = tuple(colour for name, colour in COLOURS.items() if name.startswith("series"))
 _MARKERS = "osD^vPX*"
 REFERENCE, CEILING = "plain decoding", "ceiling"  # in legends
@@ -104,15 +105,15 @@ def new_figure(height: float) -> "Figure":
     """In inches. All are equally wide, so that letters on the page are equally large."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(9.5, height), layout="constrained")
+    return Figure(figsize=(_WIDTH, height), layout="constrained")
 
 
 def panels(count: int, height: float, most: int = 3) -> "tuple[Figure, list[Axes]]":
-    """Side by side, not more than `most` in a row; `height` inches each, and some for a legend above. The lowest of
+    """Side by side, not more than `most` in a row; `height` inches each. The lowest of
     each column has the numbers of x."""
     columns = min(count, most)
     rows = -(-count // columns)
-    figure = new_figure(height * rows + 0.4)
+    figure = new_figure(height * rows)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     flat = list(grid.flat)
     for axes in flat[count:]:
@@ -123,7 +124,8 @@ def panels(count: int, height: float, most: int = 3) -> "tuple[Figure, list[Axes
 
 
 def add_legend(figure: "Figure", axes: "Sequence[Axes]") -> None:
-    """One for all panels, above them; nothing where one thing alone is drawn. Modes come first."""
+    """One for all panels, above them, for which the figure grows; nothing where one thing alone is drawn. Modes come
+    first."""
     found: dict[str, Any] = {}
     for panel in axes:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -131,4 +133,6 @@ def add_legend(figure: "Figure", axes: "Sequence[Axes]") -> None:
     labels = sorted(found, key=lambda label: label in NOT_MODES)
     if len(labels) > 1:
         handles = [found[label] for label in labels]
-        figure.legend(handles, labels, loc="outside upper left", ncols=min(len(labels), 5))
+        columns = max(1, min(len(labels), int(_WIDTH / (0.65 + 0.085 * max(map(len, labels))))))
+        figure.set_figheight(figure.get_figheight() + 0.1 + 0.22 * -(-len(labels) // columns))
+        figure.legend(handles, labels, loc="outside upper left", ncols=columns)

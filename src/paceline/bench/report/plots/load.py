@@ -48,7 +48,7 @@ def _draw(measures: Sequence[Measure], result: Result) -> "Figure | None":
     columns = min(2, len(wanted))
     rows = -(-len(wanted) // columns)
     height = 2.9 if any(len(panel.loads) > 1 for panel in wanted) else 0.8 + 0.35 * len(index.modes)
-    figure = new_figure(height * rows + 0.4)
+    figure = new_figure(height * rows)
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     kept, spare = grid[: len(wanted)], grid[len(wanted) :]
     for axes in spare:

@@ -22,7 +22,7 @@ def _draw(result: Result) -> "Figure | None":
     if not modes:
         return None
     classes = index.distinct_classes
-    height = 0.9 + len(classes) * max(0.35, 0.17 * len(modes))
+    height = 0.7 + len(classes) * max(0.35, 0.17 * len(modes))
     figure, axes = panels(len(loads), height)
     found = looks(index.modes)
     for panel, load in zip(axes, loads, strict=True):
