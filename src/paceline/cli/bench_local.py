@@ -47,13 +47,15 @@ def measure_local(
     )
     parts = load_parts(options.model, model_options)
     model = _model(options)
-    target = LocalTarget(parts, model_options, settings.rule, {"kind": "local", "model": model})
+    target = LocalTarget(parts, model_options, settings.rule, {"kind": "local"})
     experiment = Experiment(target, workload, settings)
     with suppress(KeyboardInterrupt):
         asyncio.run(_run(experiment, target, settings, show))
     if not experiment.blocks:
         raise typer.Exit(EXIT_INTERRUPTED)
-    judging = _with_forwards(judging, parts) if experiment.is_complete else judging
+    if experiment.is_complete:
+        with suppress(KeyboardInterrupt):
+            judging = _with_forwards(judging, parts)
     prints = fingerprint(machine_of(parts.runtime), model, workload, settings.params)
     return experiment.result(
         judging,
