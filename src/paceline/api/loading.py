@@ -13,6 +13,7 @@ from paceline.engine import DEFAULT_MAX_NUM_SEQS, Engine, EngineOptions
 from paceline.errors import UsageError
 from paceline.models import ChatTemplate, Progress, Quantization, SilentProgress, Tokenizer, open_model
 from paceline.runtime.native import SPARE_SLOTS, NativeOptions, NativeRuntime
+from paceline.runtime.profile import step_weight_bytes
 from paceline.telemetry import StepRecord
 
 PAGE_SIZE = 16
@@ -52,10 +53,12 @@ class ModelOptions:
 @dataclass(frozen=True, slots=True)
 class ModelParts:
     """What a model is made of, whoever drafts for it. Engines over one `runtime` share its cache: only one of them may
-    have requests, and what it has left there for reuse is lost once another has run.
+    have requests, and what it has left there for reuse is lost once another has run. `step_weight_bytes`: of the
+    weights that one step reads.
     """
 
     runtime: NativeRuntime
+    step_weight_bytes: int
     tokenizer: Tokenizer
     template: ChatTemplate | None
 
@@ -106,7 +109,8 @@ def load_parts(model: str | Path, options: ModelOptions) -> ModelParts:
         template = opened.chat_template(options.chat_template)  # first: a name may be wrong, and loading takes long
         tokenizer = opened.tokenizer()
         native = _native_options(options, opened.config.context_length, tokenizer.vocab_size)
-        return ModelParts(NativeRuntime.load(opened, native, progress), tokenizer, template)
+        runtime = NativeRuntime.load(opened, native, progress)
+        return ModelParts(runtime, step_weight_bytes(opened), tokenizer, template)
 
 
 def _native_options(options: ModelOptions, context_length: int, vocab_size: int) -> NativeOptions:

@@ -8,12 +8,15 @@ Times are seconds of `time.perf_counter`, unless they are said to be relative.
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from paceline.sampling_params import SamplingParams
+from paceline.telemetry import SpeculationStats
 
 OFF = "off"
 ALL = "all"  # the task class of a figure over all of them
@@ -113,6 +116,30 @@ class Counts:
     per_position: tuple[int, ...] = ()
     drafted: Mapping[int, int] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, stats: SpeculationStats, drafted: Mapping[int, int]) -> "Counts":
+        return cls(
+            num_target_steps=stats.num_target_steps,
+            num_emitted=stats.num_emitted,
+            num_drafts=stats.num_drafts,
+            num_draft_tokens=stats.num_draft_tokens,
+            num_accepted_tokens=stats.num_accepted_tokens,
+            per_position=tuple(stats.per_position),
+            drafted=dict(sorted(drafted.items())),
+        )
+
+    def __add__(self, other: "Counts") -> "Counts":
+        positions = zip_longest(self.per_position, other.per_position, fillvalue=0)
+        return Counts(
+            num_target_steps=self.num_target_steps + other.num_target_steps,
+            num_emitted=self.num_emitted + other.num_emitted,
+            num_drafts=self.num_drafts + other.num_drafts,
+            num_draft_tokens=self.num_draft_tokens + other.num_draft_tokens,
+            num_accepted_tokens=self.num_accepted_tokens + other.num_accepted_tokens,
+            per_position=tuple(a + b for a, b in positions),
+            drafted=dict(Counter(self.drafted) + Counter(other.drafted)),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -126,9 +153,9 @@ class Ask:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`chunks` in order; a chunk can be empty of text. `token_ids`: None where the target does not tell them, and then
-    `text` is compared instead. `num_tokens`: the usage that the target reported, where chunks do not tell. `counts`:
-    None where the target tells nothing of one answer's speculation. `error`: what went wrong, a sentence; such an
-    answer has no place in any figure but the number of errors.
+    `text` is compared instead; `prompt_ids` likewise. `num_tokens`: the usage that the target reported, where chunks do
+    not tell. `counts`: None where the target tells nothing of one answer's speculation. `error`: what went wrong, a
+    sentence; such an answer has no place in any figure but the number of errors.
     """
 
     prompt_tokens: int
@@ -139,6 +166,7 @@ class Answer:
     finish_reason: str = "stop"
     counts: Counts | None = None
     error: str | None = None
+    prompt_ids: tuple[int, ...] | None = None
 
     @property
     def ttft(self) -> float:

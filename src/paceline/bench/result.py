@@ -1,7 +1,7 @@
 """A benchmark's result: what a JSON file holds and every report is made from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 FORMAT = 1
@@ -23,16 +23,25 @@ class Run:
 
     Speedups are against mode "off" in the same blocks, None for it itself and where it was not run: `speedup` of
     decoding (tokens per second of decoding, all tokens together), `request_speedup` of whole answers (tokens per second
-    from sending to the last token), `macro_speedup` the mean over blocks of each block's `speedup`. `*_ci`: low and
-    high end of the 95 % interval of a paired bootstrap over blocks. `verdict`: "faster" or "slower" where `speedup_ci`
-    leaves 1 out, else "undecided", as always with too few blocks. `output_tokens_per_second`: all answers' tokens over
-    the blocks' time; `macro_tokens_per_second`: the mean over answers of their own decoding rates. `goodput`: answers a
-    second that met all of the given targets; None without targets. `acceptance_by_position[i]`: of the drafts that
-    reached as far, the share in which token i + 1 stood. `num_draft_tokens_chosen`: from K to the share of decode steps
-    that checked K draft tokens. `time_share`: of "draft", "verify" and "host". `ceiling`: the most that speculation
-    could give at this concurrency, from v(n). `identical_fraction`: of the answers that mode "off" gave too, those
-    equal to its, token for token. `looping_fraction`: of answers that end in a repetition; `speedup_without_loops`: of
-    blocks that hold none. `cost_per_million_tokens` in the currency of the given price per hour.
+    from sending to the last token), `macro_speedup` the mean over blocks of each block's `speedup`. Blocks in which an
+    answer failed, in either mode, are in none of them. `*_ci`: low and high end of the 95 % interval of a paired
+    bootstrap over blocks, None with fewer than five. `verdict`: "faster" or "slower" where `speedup_ci` leaves 1 out,
+    else "undecided"; None for mode "off".
+
+    `output_tokens_per_second`: all answers' tokens over the blocks' time; `macro_tokens_per_second`: the mean over
+    answers of their own decoding rates. `ttft_ms`, `tpot_ms`, `e2e_ms`: over answers; TPOT is the time from the first
+    chunk to the last ÷ the tokens behind the first chunk, and an answer of a single chunk has none. `chunk_gap_ms`:
+    over the gaps between consecutive chunks of all answers; a chunk may hold several tokens. Percentiles interpolate
+    linearly. `goodput`: answers a second that met all of the given targets; None without targets.
+
+    `acceptance_by_position[i]`: the share of drafts in which the first i + 1 tokens stood; drafts that were shorter
+    count too, as in vLLM's metric of that name. `num_draft_tokens_chosen`: from K to the share of decode steps that
+    checked K draft tokens. `time_share`: of "draft", "verify" and "host". `memory_bytes`: of "target", "proposer" and
+    "caches", as far as the target tells them, and "peak_rss" of the whole process, common to all modes. `ceiling`: the
+    most that speculation could give at this concurrency, from v(n); None where too few n were measured.
+    `identical_fraction`: of the answers that mode "off" gave too, those equal to its, token for token.
+    `looping_fraction`: of answers that end in a repetition; `*_without_loops`: of blocks that hold none.
+    `cost_per_million_tokens` in the currency of the given price per hour.
     """
 
     task_class: str
@@ -68,6 +77,8 @@ class Run:
     speedup_without_loops: float | None
     energy_joules_per_token: float | None
     cost_per_million_tokens: float | None
+    speedup_without_loops_ci: tuple[float, float] | None = None
+    mean_acceptance_length_without_loops: float | None = None
 
     @property
     def load_label(self) -> str:
@@ -116,10 +127,37 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockSums:
+    """One block's sums over its answers, errors left out: enough to compute every speedup again.
+
+    `seconds`: from the first request to the last answer. `num_decoded` and `decode_seconds`: behind each answer's first
+    chunk. `request_seconds`: from sending to the last token, summed over answers. `has_loop`: an answer in it ends in a
+    repetition.
+    """
+
+    index: int
+    task_class: str
+    mode: str
+    concurrency: int | None
+    request_rate: float | None
+    seconds: float
+    num_tokens: int
+    num_decoded: int
+    decode_seconds: float
+    request_seconds: float
+    num_errors: int
+    has_loop: bool
+
+
+BLOCK_FIELDS = tuple(f.name for f in fields(BlockSums))
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """`provenance`: versions, machine, model, command, when. `settings`: everything that was asked for.
-    `fingerprint`: what must be equal for figures to be comparable. `forward_ms`: T(n) by n, a string in JSON.
-    `blocks`: each block's sums, from which `compare` computes its intervals: rows of `BLOCK_FIELDS`.
+    `fingerprint`: what must be equal for figures to be comparable; what tells the machine (processor, threads,
+    instruction set) is in its "machine", and tokens per second are compared only where that is equal too.
+    `forward_ms`: T(n) by n, a string in JSON. `blocks`: each block's sums, from which `compare` computes its intervals.
     `is_complete`: not interrupted.
     """
 
@@ -132,21 +170,6 @@ class Result:
     differences: Sequence[Difference] = ()
     replay: Sequence[ReplayRun] = ()
     advice: Sequence[Advice] = ()
-    blocks: Sequence[Mapping[str, Any]] = ()
+    blocks: Sequence[BlockSums] = ()
     notes: Sequence[str] = ()
     is_complete: bool = True
-
-
-BLOCK_FIELDS = (
-    "index",
-    "task_class",
-    "mode",
-    "concurrency",
-    "request_rate",
-    "seconds",
-    "num_tokens",
-    "num_decoded",
-    "decode_seconds",
-    "request_seconds",
-    "has_loop",
-)
