@@ -53,6 +53,7 @@ def test_without_such_hints_the_first_chunk_is_one_token_and_the_others_share_th
     assert _tokens(chat_reply(_pieces({}, {}, {}), 8)) == [1, 3, 4]
     assert _tokens(chat_reply([Piece(0.25, "abc")], 8)) == [8]
     assert _tokens(chat_reply(_pieces({}, {}, {}), 2)) == [1, 0, 1]  # a token whose text came in two events
+    assert _tokens(chat_reply(_pieces({}, {}, {}), 0)) == [0, 0, 0]  # as the usage has it
 
 
 def test_hints_that_not_every_chunk_has_are_not_trusted() -> None:

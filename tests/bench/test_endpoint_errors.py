@@ -120,6 +120,38 @@ def test_a_connection_that_breaks_off() -> None:
     assert "/v1/chat/completions broke off: " in answer.error
 
 
+def test_a_kept_connection_that_the_server_drops_is_no_error() -> None:
+    """llama.cpp's server promises to keep a connection and closes it behind every stream."""
+    endpoint = ScriptedEndpoint([replace(_whole(), ending="deaf") for _ in range(4)])
+
+    async def main() -> list[Answer]:
+        async with endpoint.serve() as address:
+            target = await EndpointTarget.connect({MODE.name: address})
+            async with target.session(MODE) as session:
+                first = await asyncio.gather(session.answer(ask()), session.answer(ask()))
+                return [*first, await session.answer(ask()), await session.answer(ask())]
+
+    answers = asyncio.run(main())
+
+    assert [(answer.error, answer.text) for answer in answers] == [(None, "abcd")] * 4
+
+
+def test_a_new_connection_that_the_server_drops_is_an_error() -> None:
+    endpoint = ScriptedEndpoint([replace(_whole(), ending="deaf"), Reply([], ending="mute"), _whole()])
+
+    async def main() -> list[Answer]:
+        async with endpoint.serve() as address:
+            target = await EndpointTarget.connect({MODE.name: address})
+            async with target.session(MODE) as session:
+                return [await session.answer(ask()) for _ in range(3)]
+
+    answers = asyncio.run(main())
+
+    assert answers[1].error is not None
+    assert "/v1/chat/completions broke off: " in answers[1].error
+    assert [answer.error for answer in (answers[0], answers[2])] == [None, None]
+
+
 def test_cancelling_an_answer_closes_its_connection() -> None:
     endpoint = ScriptedEndpoint([replace(_whole(), ending="hang")])
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 EVENT_STREAM = "text/event-stream"
 
-Ending = Literal["end", "break", "hang"]
+Ending = Literal["end", "break", "hang", "deaf", "mute"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. `ending`: "break" drops the connection behind the last part, "hang" sends nothing more."""
+    """An answer. `ending`: "break" drops the connection behind the last part, "hang" sends nothing more, "deaf"
+    ends well and then drops the connection, which it promised to keep, at the next request; "mute" drops it at once."""
 
     parts: Sequence[Part]
     status: int = 200
@@ -132,24 +133,30 @@ class ScriptedEndpoint:
         return replies.pop(0) if len(replies) > 1 else replies[0]
 
     async def _handle(self, request: "Request") -> "Response":
-        from httpx2 import Response
+        from httpx2 import RemoteProtocolError, Response
 
         body = json.loads(request.content) if request.method == "POST" else None
         reply = self._reply(Asked(request.url.path, dict(request.headers), body))
+        if reply.ending == "mute":
+            raise RemoteProtocolError("the connection was dropped")
         return Response(reply.status, headers={"content-type": reply.content_type}, content=_streamed(reply))
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while (asked := await _read(reader)) is not None:
-                if not await self._send(self._reply(asked), reader, writer):
+                ending = await self._send(self._reply(asked), reader, writer)
+                if ending == "deaf":
+                    await reader.read(1)
+                if ending != "end":
                     break
         except ConnectionError:
             self.num_abandoned += 1
         finally:
             writer.close()
 
-    async def _send(self, reply: Reply, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Whether the connection can serve another request."""
+    async def _send(self, reply: Reply, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Ending:
+        if reply.ending == "mute":
+            return reply.ending
         head = f"HTTP/1.1 {reply.status} Scripted\r\ncontent-type: {reply.content_type}\r\nserver: scripted\r\n"
         writer.write(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
         for part in reply.parts:
@@ -159,10 +166,10 @@ class ScriptedEndpoint:
         if reply.ending == "hang":
             await reader.read()  # until the other side has had enough
             self.num_abandoned += 1
-        if reply.ending == "end":
+        if reply.ending in ("end", "deaf"):
             writer.write(b"0\r\n\r\n")
             await writer.drain()
-        return reply.ending == "end"
+        return reply.ending
 
 
 async def _streamed(reply: Reply) -> AsyncIterator[bytes]:

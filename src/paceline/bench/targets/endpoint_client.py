@@ -65,23 +65,60 @@ class EndpointClient:
     async def page(self, path: str) -> "Response | None":
         """What GET answers, None for a status other than 200."""
         with _told_plainly(self._address):
-            response = await self._client.get(self._address + path)
+            async with self._sent("GET", path) as response:
+                await response.aread()
         return response if response.status_code == 200 else None
 
     async def events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[str, None]:
         """The data of each event of the stream that a POST answers with; the caller sees to it that it ends."""
         from httpx2 import EventSource, Timeout
 
-        url = self._address + path
         patience = Timeout(None, connect=CONNECT_SECONDS)
-        with _told_plainly(url):
-            async with self._client.stream(
-                "POST", url, json=dict(body), headers={"Accept": EVENT_STREAM}, timeout=patience
+        with _told_plainly(self._address + path):
+            async with self._sent(
+                "POST", path, json=dict(body), headers={"Accept": EVENT_STREAM}, timeout=patience
             ) as response:
                 await _check_stream(response)
                 async for event in EventSource(response):
                     if event.data:
                         yield event.data
+
+    @asynccontextmanager
+    async def _sent(self, method: str, path: str, **how: Any) -> "AsyncIterator[Response]":
+        """A server may close a connection that it promised to keep, as llama.cpp's does behind every stream, and the
+        next request then finds it closed or closing. What gets no word of a response over a kept connection is sent
+        again, at last over a new one. That is part of the time that the request takes.
+        """
+        from httpx2 import NetworkError, RemoteProtocolError
+
+        while True:
+            request, trace = self._client.build_request(method, self._address + path, **how), _Trace()
+            request.extensions = {**request.extensions, "trace": trace}
+            try:
+                response = await self._client.send(request, stream=True)
+                break
+            except (NetworkError, RemoteProtocolError):
+                if not trace.is_of_kept_connection:
+                    raise
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+
+class _Trace:
+    """What the client's transport tells of a request's way: its steps' names."""
+
+    def __init__(self) -> None:
+        self._has_connected = self._has_sent = False
+
+    async def __call__(self, step: str, _: Mapping[str, Any]) -> None:
+        self._has_connected |= step.startswith("connection.connect_")
+        self._has_sent |= step.startswith("http11.send_request_headers")
+
+    @property
+    def is_of_kept_connection(self) -> bool:
+        return self._has_sent and not self._has_connected
 
 
 @asynccontextmanager

@@ -6,6 +6,9 @@ with every chunk as `usage` and llama.cpp as `timings`. From a server that tells
 from the last event's `usage`: then the first chunk with text is taken for one token, and the others share the rest
 evenly. Rates over a whole answer are right then as far as the first chunk really was one token, as it is where prefill
 yields it; a rate over a part of an answer is not.
+
+Every event is a chunk. llama.cpp's server sends one for each token, those that it checked together too, where vLLM and
+SGLang send one for each step: the gaps between chunks are not to be compared across them, all other times are.
 """
 
 from collections.abc import Mapping, Sequence
