@@ -129,9 +129,10 @@ def _tiles(found: Headline) -> list[tuple[str, str, str]]:
 
 def _subtitle(result: Result) -> str:
     """What was measured, as far as the result says it in its provenance."""
-    names = ("model", "machine", "when")
-    told = [result.provenance[name] for name in names if isinstance(result.provenance.get(name), str)]
-    return " · ".join(told)
+    model = result.provenance.get("model")
+    told = [model.get("name") if isinstance(model, dict) else None, result.provenance.get("cpu")]
+    told += [result.settings.get("workload"), result.provenance.get("date")]
+    return " · ".join(each for each in told if isinstance(each, str))
 
 
 def _template() -> "jinja2.Template":
