@@ -49,6 +49,14 @@ class ModelOptions:
         """Raises UsageError for speculation that does not exist, or a value of another type."""
         return cls(speculation=Speculation.of(speculation), **arguments)
 
+    def of_engine(self) -> EngineOptions:
+        """Raises UsageError for what no engine can do."""
+        return EngineOptions(
+            max_num_seqs=self.max_num_seqs,
+            max_draft_tokens=self.speculation.max_draft_tokens,
+            reuses_prefixes=self.prefix_caching,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ModelParts:
@@ -77,11 +85,7 @@ class ModelParts:
             banned_token_ids=tokenizer.unproducible_ids,
             token_text=tokenizer.text_bytes,
             encode=tokenizer.encode_continuation,
-            options=EngineOptions(
-                max_num_seqs=options.max_num_seqs,
-                max_draft_tokens=options.speculation.max_draft_tokens,
-                reuses_prefixes=options.prefix_caching,
-            ),
+            options=options.of_engine(),
             records=records,
         )
         return LoadedModel(self.runtime, tokenizer, Encoder(tokenizer, self.template, engine.max_length), engine, rule)
@@ -104,6 +108,7 @@ def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord
 
 def load_parts(model: str | Path, options: ModelOptions) -> ModelParts:
     """Raises as `load` does."""
+    options.of_engine()  # first: loading takes long
     progress = options.progress if options.progress is not None else SilentProgress()
     with open_model(model, quantization=options.quantization, progress=progress) as opened:
         template = opened.chat_template(options.chat_template)  # first: a name may be wrong, and loading takes long
