@@ -1,17 +1,16 @@
 """The page of a report: whole, self-contained and harmless, whatever the result holds."""
 
 import re
-import shutil
 import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from report_pages import Page, written
 from report_results import HOSTILE, figure_names, full_result, hostile_result, minimal_result, plain_run, without
 
 from paceline.bench import report
@@ -19,55 +18,7 @@ from paceline.bench.report.plots import PLOTS
 from paceline.bench.result import Difference, Result, Run, Spread
 from paceline.errors import PacelineError, UsageError
 
-VOID = {"meta", "link", "br", "hr", "img", "input"}
 SMALL = {"classes": ("chat", "code"), "modes": ("ngram-4", "auto"), "concurrencies": (1, 2), "rates": (0.5,)}
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-class Page(HTMLParser):
-    """Checks the nesting as it reads, and collects what the tests look at."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: set[str] = set()
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.cells: list[str] = []
-        self.text = ""
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_startendtag(tag, attrs)
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag in ("td", "th"):
-            self.cells.append("")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        for key, value in attrs:
-            assert value is not None, f"{tag} has the attribute {key} without a value"
-            self.attributes.append((tag, key, value))
-            if key == "id":
-                self.ids.append(value)
-            if key in ("href", "src"):
-                self.links.append(value)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-        if self.open[-1:] and {"td", "th"} & set(self.open):
-            self.cells[-1] += data
-
-
-def written(result: Result, folder: Path) -> str:
-    return report.write(result, folder)[0].read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -110,34 +61,6 @@ def test_page_is_well_formed_and_self_contained(pages: Callable[[str], Path], na
         assert set(references) <= set(page.ids)
         assert "url(" not in value.replace("url(#", "")
     assert "@import" not in text and "url(" not in text.split("</style>")[0]
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no chromium, chromium-browser or google-chrome here")
-@pytest.mark.parametrize("name", ["full", "hostile"])
-def test_page_opens_in_a_browser_without_an_error(pages: Callable[[str], Path], tmp_path: Path, name: str) -> None:
-    dom, messages = browse(pages(name) / "report.html", tmp_path)
-    assert messages == []
-    assert "Setup</h2>" in dom and "<script" not in dom
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no chromium, chromium-browser or google-chrome here")
-def test_a_planted_error_is_seen_by_the_browser(pages: Callable[[str], Path], tmp_path: Path) -> None:
-    text = (pages("minimal") / "report.html").read_text("utf-8")
-    planted = ("<script>throw 1</script>", '<img src="x.png">', '<svg onload="throw 1"></svg>')
-    (tmp_path / "planted.html").write_text(text.replace("<main>", "<main>" + "".join(planted)), "utf-8")
-    messages = browse(tmp_path / "planted.html", tmp_path)[1]
-    assert len(messages) == len(planted)
-    assert all("Content Security Policy" in message for message in messages)
-
-
-def browse(page: Path, folder: Path) -> tuple[str, list[str]]:
-    """The document as the browser understood it, and what it wrote to its console: the page's policy forbids every
-    script and every resource, so that each that is tried is an error there."""
-    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom")
-    command = [str(BROWSER), *flags, f"--user-data-dir={folder / 'profile'}", page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert "</html>" in done.stdout
-    return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
 
 
 def test_foreign_strings_are_shown_not_obeyed(pages: Callable[[str], Path]) -> None:
@@ -305,3 +228,11 @@ def test_what_is_not_a_plot_needs_no_matplotlib() -> None:
 
 def test_hostile_strings_are_hostile() -> None:
     assert {"<", ">", "&", '"', "'", "$", "\x1b", "\ud800"} <= set(HOSTILE)
+
+
+def test_every_mode_is_in_the_legend_by_a_label_of_its_own(tmp_path: Path) -> None:
+    modes = ("a-name-that-is-long-enough-to-be-cut", "a-name-that-is-long-enough-to-be-cut-too", "_hidden")
+    text = written(full_result(("chat",), modes, (1,), ()), tmp_path)
+    assert ">a-name-that-is-long-eno…</text>" in text
+    assert ">a-name-that-is-long-eno… (2)</text>" in text
+    assert text.split('id="speedup-title"')[1].split("</svg>")[0].count("_hidden</text>") == 1

@@ -41,7 +41,7 @@ def when_to_measure_again(runs: Sequence[Run]) -> list[str]:
         )
         sentences.append(f"Measure again before serving more than {above}: nothing above was measured.")
     undecided = [
-        f"{run.task_class} with {run.mode} at {run.load_label} ({run.num_blocks} blocks)"
+        f"{run.task_class} with {run.mode} at {run.load_label} ({_blocks(run)})"
         for run in runs
         if run.verdict == "undecided" and run.task_class != ALL
     ]
@@ -109,6 +109,10 @@ def _memory(run: Run, plain: Run | None) -> list[str]:
     return [f"it takes {(taken - without) / _MIB:,.1f} MiB more memory than off"]
 
 
+def _blocks(run: Run) -> str:
+    return "1 block" if run.num_blocks == 1 else f"{run.num_blocks} blocks"
+
+
 def _identity(run: Run) -> list[str]:
     if run.identical_fraction is None or run.identical_fraction == 1:
         return []
@@ -125,5 +129,9 @@ def _why_off(level: Sequence[Run]) -> str:
     best = max(known, key=lambda run: run.speedup or 0.0)
     if best.verdict == "slower":
         return f"every other mode is slower at {best.load_label}, the best of them, {best.mode}, at {_interval(best)}"
-    few = f", and {best.num_blocks} blocks are too few to tell" if best.num_blocks < MIN_BLOCKS else ""
+    few = (
+        f", and {_blocks(best)} {'is' if best.num_blocks == 1 else 'are'} too few to tell"
+        if best.num_blocks < MIN_BLOCKS
+        else ""
+    )
     return f"no mode is faster beyond doubt at {best.load_label}: the best, {best.mode}, gave {_interval(best)}{few}"

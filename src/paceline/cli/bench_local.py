@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from paceline.api.loading import ModelOptions, ModelParts, load_parts
+from paceline.api.speculation import MAX_SPECULATIVE_TOKENS
 from paceline.bench.base import Workload
 from paceline.bench.experiment import Experiment, Judging, Show
 from paceline.bench.forwards import measure_forwards
@@ -26,7 +27,7 @@ from paceline.errors import UsageError
 from paceline.models import open_model
 from paceline.proposers import PROPOSERS, create_proposer
 
-REPLAYED_K = range(1, 16)
+REPLAYED_K = range(1, MAX_SPECULATIVE_TOKENS + 1)
 
 
 def measure_local(
@@ -47,13 +48,15 @@ def measure_local(
     )
     parts = load_parts(options.model, model_options)
     model = _model(options)
-    target = LocalTarget(parts, model_options, settings.rule, {"kind": "local", "model": model})
+    target = LocalTarget(parts, model_options, settings.rule, {"kind": "local"})
     experiment = Experiment(target, workload, settings)
     with suppress(KeyboardInterrupt):
         asyncio.run(_run(experiment, target, settings, show))
     if not experiment.blocks:
         raise typer.Exit(EXIT_INTERRUPTED)
-    judging = _with_forwards(judging, parts) if experiment.is_complete else judging
+    if experiment.is_complete:
+        with suppress(KeyboardInterrupt):
+            judging = _with_forwards(judging, parts)
     prints = fingerprint(machine_of(parts.runtime), model, workload, settings.params)
     return experiment.result(
         judging,
@@ -91,4 +94,5 @@ def _replayed(
         answers_fingerprint(prints), parts.runtime.info.max_length, limits.max_draft_tokens
     )
     names = [name for name in PROPOSERS if is_text_only(create_proposer(name).capabilities)]
-    return replay(recordings, names, REPLAYED_K, judging.forward_ms)
+    ks = [k for k in REPLAYED_K if not judging.forward_ms or k < max(judging.forward_ms)]
+    return replay(recordings, names, ks, judging.forward_ms)

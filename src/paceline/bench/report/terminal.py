@@ -94,11 +94,12 @@ class TableView(LiveView):
 
     def update(self, progress: Progress, runs: Sequence[Run]) -> None:
         from rich.console import Group
+        from rich.padding import Padding
         from rich.progress_bar import ProgressBar
 
         bar = ProgressBar(total=progress.total, completed=progress.done, width=40)
         parts = [_as_rich(progress_table(runs))] if runs else []
-        shown = Group(*parts, progress_text(progress), bar)
+        shown = Group(progress_text(progress), Padding(bar, 0), *parts)  # what matters stays, should the rest not fit
         if self._live is None:
             self._live = _new_live()
             self._live.start()

@@ -31,7 +31,7 @@ COLOURS = {
 }
 _WIDTH = 9.5  # inches
 _SERIES = tuple(colour for name, colour in COLOURS.items() if name.startswith("series"))
-_MARKERS = "osD^vPX*"
+_MARKERS = "osD^vPX"  # not as many as colours: pairs repeat only after 56 modes
 REFERENCE, CEILING = "plain decoding", "ceiling"  # in legends
 NOT_MODES = (REFERENCE, CEILING)
 _SETTINGS: dict[str, Any] = {
@@ -86,8 +86,16 @@ def looks(modes: Sequence[str]) -> dict[str, Look]:
     """`modes`: as `RunIndex` orders them. Plain decoding is dashed and without a colour."""
     found = {OFF: Look(OFF, COLOURS["ink"], "o", "--")}
     for place, mode in enumerate(mode for mode in modes if mode != OFF):
-        found[mode] = Look(shortened(mode), _SERIES[place % len(_SERIES)], _MARKERS[place % len(_MARKERS)])
+        label = legend_label(mode)
+        if any(look.label == label for look in found.values()):
+            label += f" ({place + 1})"
+        found[mode] = Look(label, _SERIES[place % len(_SERIES)], _MARKERS[place % len(_MARKERS)])
     return found
+
+
+def legend_label(name: str) -> str:
+    """matplotlib leaves out of legends what begins with an underscore."""
+    return f" {shortened(name)}" if name.startswith("_") else shortened(name)
 
 
 @contextmanager
@@ -111,7 +119,7 @@ def new_figure(height: float) -> "Figure":
 def panels(count: int, height: float, most: int = 3) -> "tuple[Figure, list[Axes]]":
     """Side by side, not more than `most` in a row; `height` inches each. The lowest of
     each column has the numbers of x."""
-    columns = min(count, most)
+    columns = 2 if count == 4 else min(count, most)
     rows = -(-count // columns)
     figure = new_figure(height * rows)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)

@@ -33,6 +33,8 @@ def _draw(result: Result) -> "Figure | None":
                 if run is not None and run.speedup is not None:
                     _draw_run(panel, row + shift, run, found[mode], _SPREAD / len(modes))
         _finish(panel, load, classes)
+    for mode in modes:  # of the legend: filled, whatever the first of them is
+        axes[0].plot([], [], found[mode].marker, color=found[mode].colour, markersize=5, label=found[mode].label)
     axes[0].set_xlim(left=_left(list(index)))
     figure.supxlabel("speedup of decoding", fontsize=10)
     add_legend(figure, axes)
@@ -46,7 +48,7 @@ def _left(runs: list[Run]) -> float:
 
 
 def _draw_run(axes: "Axes", y: float, run: Run, look: Look, height: float) -> None:
-    """Hollow where it is undecided. The marks of the legend are drawn by `_finish` and here but once a mode."""
+    """Hollow where it is undecided. A run without a speedup has no mark."""
     speedup = run.speedup
     if speedup is None:
         return
@@ -55,7 +57,6 @@ def _draw_run(axes: "Axes", y: float, run: Run, look: Look, height: float) -> No
     is_decided = run.verdict in ("faster", "slower")
     face = look.colour if is_decided else COLOURS["paper"]
     axes.plot([speedup], [y], look.marker, color=look.colour, markerfacecolor=face, markersize=5, zorder=3)
-    axes.plot([], [], look.marker, color=look.colour, markersize=5, label=look.label)
     if run.ceiling is not None:
         half = min(height, 0.3) / 2
         axes.plot([run.ceiling] * 2, [y - half, y + half], color=COLOURS["muted"], linewidth=1.5, label=CEILING)

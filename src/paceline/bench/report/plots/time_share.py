@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from paceline.bench.report.index import RunIndex
-from paceline.bench.report.plots.base import COLOURS, Plot, add_legend, new_figure
+from paceline.bench.report.plots.base import COLOURS, Plot, add_legend, legend_label, new_figure
 from paceline.bench.report.texts import shortened
 from paceline.bench.result import Result
 
@@ -28,7 +28,7 @@ def _draw(result: Result) -> "Figure | None":
     for part in dict.fromkeys(part for run in runs for part in run.time_share):
         lengths = [100 * run.time_share.get(part, 0.0) for run in runs]
         colour = COLOURS[_COLOURS.get(part, _OTHER)]
-        axes.barh(places, lengths, left=starts, height=0.7, color=colour, label=shortened(part))
+        axes.barh(places, lengths, left=starts, height=0.7, color=colour, label=legend_label(part))
         starts = [start + length for start, length in zip(starts, lengths, strict=True)]
     axes.set_yticks(places, [f"{shortened(run.mode)}, {run.load_label}" for run in runs])
     axes.set_ylim(places[-1] + 0.5, places[0] - 0.5)
