@@ -98,6 +98,7 @@ def test_what_a_target_says_of_its_server() -> None:
                 "version": "1.2",
                 "props": {"build_info": "b1", "total_slots": 2},
                 "counters": "llamacpp",
+                "prefix_caching": "asked to be off",
             }
         },
     }
@@ -115,7 +116,8 @@ def test_what_a_target_says_of_its_server() -> None:
 def test_where_speculation_is_read_from(metrics: str, expected: str) -> None:
     target = run_in_virtual_time(connected(ScriptedEndpoint(pages={"/metrics": [text_page(metrics)]})))
 
-    assert target.describe()["modes"][MODE.name]["counters"] == expected
+    described = target.describe()["modes"][MODE.name]
+    assert (described["counters"], described["prefix_caching"]) == (expected, "the server's")
 
 
 def test_modes_of_endpoints() -> None:

@@ -1,6 +1,7 @@
 """Whatever a server does wrong is the answer's error, a sentence, and never an exception."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from endpoint_desk import ADDRESS, MODE, answer_to, ask, in_session
 from paceline.bench.base import Answer, Mode, Session
 from paceline.bench.targets.endpoint import EndpointOptions, EndpointTarget
 from paceline.bench.targets.json_fields import EndpointError
-from paceline.errors import UsageError
+from paceline.errors import PacelineError, UsageError
 from paceline.testing.endpoint import (
     Part,
     Piece,
@@ -216,6 +217,13 @@ def test_an_address_out_of_range(address: str, expected: str) -> None:
 def test_an_option_out_of_range(options: EndpointOptions, expected: str) -> None:
     with pytest.raises(UsageError, match=expected):
         asyncio.run(EndpointTarget.connect({MODE.name: ADDRESS}, options))
+
+
+def test_a_client_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+
+    with pytest.raises(PacelineError, match=r"pip install 'paceline\[bench\]'"):
+        asyncio.run(EndpointTarget.connect({MODE.name: ADDRESS}))
 
 
 def test_a_server_that_is_not_there() -> None:

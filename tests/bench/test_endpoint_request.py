@@ -55,7 +55,7 @@ def test_top_p_of_1_is_said_where_it_matters() -> None:
 
 @pytest.mark.parametrize("owner", ["vllm", "paceline"])
 def test_vllm_and_paceline_are_asked_for_token_ids_and_usage_with_every_chunk(owner: str) -> None:
-    assert sent_to(owner, ask()) == {
+    assert sent_to(owner, ask(), prefix_caching=True) == {
         **PLAIN,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
         "return_token_ids": True,
@@ -66,7 +66,7 @@ def test_vllm_and_paceline_are_asked_for_token_ids_and_usage_with_every_chunk(ow
 
 
 def test_sglang_is_asked_for_its_speculation() -> None:
-    assert sent_to("sglang", ask()) == {
+    assert sent_to("sglang", ask(), prefix_caching=True) == {
         **PLAIN,
         "stream_options": {"include_usage": True, "continuous_usage_stats": True},
         "return_spec_tokens_details": True,
@@ -77,9 +77,22 @@ def test_sglang_is_asked_for_its_speculation() -> None:
 
 
 def test_llama_cpp_is_asked_for_timings_and_has_a_name_of_its_own_for_the_penalty() -> None:
-    sent = sent_to("llamacpp", ask(repetition_penalty=1.25))
+    sent = sent_to("llamacpp", ask(repetition_penalty=1.25), prefix_caching=True)
 
     assert sent == {**PLAIN, "timings_per_token": True, "top_k": -1, "min_p": 0.0, "repeat_penalty": 1.25}
+
+
+@pytest.mark.parametrize("owner", ["vllm", "sglang"])
+def test_prompts_share_nothing_of_a_cache_with_salts(owner: str) -> None:
+    """Or the first round would be other work than the second, and a warm server other work than a cold one."""
+    salts = [sent_to(owner, ask())["cache_salt"] for _ in range(2)]
+
+    assert salts[0] != salts[1]
+
+
+def test_prompts_are_not_cached_by_llama_cpp() -> None:
+    assert sent_to("llamacpp", ask())["cache_prompt"] is False
+    assert sent_to("llamacpp", ask(), extra_body={"cache_prompt": True})["cache_prompt"] is True
 
 
 def test_a_prediction_goes_with_a_conversation() -> None:

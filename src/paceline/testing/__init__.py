@@ -1,4 +1,4 @@
-"""What tests of models, proposers, controllers and caches need, ours and other people's: nothing here needs weights."""
+"""What tests of models, proposers, controllers, caches and clients need, ours and others': nothing needs weights."""
 
 from paceline.testing.contracts import RuntimeSizes, check_cache, check_equal_runtimes, check_proposer, check_runtime
 from paceline.testing.endpoint import ScriptedEndpoint

@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -157,8 +158,8 @@ class ScriptedEndpoint:
     async def _send(self, reply: Reply, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Ending:
         if reply.ending == "mute":
             return reply.ending
-        head = f"HTTP/1.1 {reply.status} Scripted\r\ncontent-type: {reply.content_type}\r\nserver: scripted\r\n"
-        writer.write(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
+        head = f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}\r\ncontent-type: {reply.content_type}"
+        writer.write(f"{head}\r\nserver: scripted\r\ntransfer-encoding: chunked\r\n\r\n".encode())
         for part in reply.parts:
             await asyncio.sleep(part.delay)
             writer.write(b"%x\r\n%b\r\n" % (len(part.data), part.data) if part.data else b"")

@@ -19,7 +19,7 @@ from paceline.bench.targets.endpoint_client import (
 )
 from paceline.bench.targets.endpoint_facts import EndpointFacts, learn
 from paceline.bench.targets.json_fields import EndpointError
-from paceline.bench.targets.openai_request import PATHS, Api, request_body
+from paceline.bench.targets.openai_request import PATHS, Api, request_body, without_prefix_cache
 from paceline.bench.targets.openai_stream import AnswerReader
 from paceline.errors import PacelineError, PacelineWarning, UsageError
 
@@ -34,15 +34,17 @@ TIMEOUT_SECONDS = 600.0
 class EndpointOptions:
     """How to ask. `model`: None takes the first that each server lists. `api`: "completions" for a model that knows no
     conversations. `key_variable`: the environment variable that holds the API key, sent to every server. `timeout`:
-    seconds that an answer may take. `extra_body`: JSON that goes into every request and replaces what has its names,
-    such as `{"chat_template_kwargs": {"enable_thinking": false}}`. `clock`: in seconds. `transport`: in place of the
-    network, for tests.
+    seconds that an answer may take. `prefix_caching`: whether a server may reuse what earlier prompts left in its
+    cache; vLLM, SGLang and llama.cpp can be asked not to, others have to be started so. `extra_body`: JSON that goes
+    into every request and replaces what has its names, as `{"chat_template_kwargs": {"enable_thinking": false}}`.
+    `clock`: in seconds. `transport`: in place of the network, for tests.
     """
 
     model: str | None = None
     api: Api = "chat"
     key_variable: str | None = None
     timeout: float = TIMEOUT_SECONDS
+    prefix_caching: bool = False
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     clock: Callable[[], float] = perf_counter
     transport: "AsyncBaseTransport | None" = None
@@ -95,8 +97,12 @@ class EndpointTarget(Target):
             "kind": ENDPOINT,
             "api": self._options.api,
             "extra_body": dict(self._options.extra_body),
-            "modes": {mode: dict(facts.described) for mode, facts in self._facts.items()},
+            "modes": {mode: self._described(facts) for mode, facts in self._facts.items()},
         }
+
+    def _described(self, facts: EndpointFacts) -> dict[str, Any]:
+        is_off = not self._options.prefix_caching and bool(without_prefix_cache(facts.kind))
+        return {**facts.described, "prefix_caching": "asked to be off" if is_off else "the server's"}
 
     def memory(self) -> Mapping[str, Mapping[str, int]]:
         """Nothing: no server tells it."""
@@ -146,7 +152,8 @@ class EndpointSession(Session):
     async def _read(self, ask: Ask, reader: AnswerReader) -> Answer:
         """To the end of the stream, so that its connection can serve again."""
         facts, options = self._facts, self._options
-        body = request_body(ask, options.api, facts.model, facts.kind, options.extra_body)
+        fresh = {} if options.prefix_caching else without_prefix_cache(facts.kind)
+        body = request_body(ask, options.api, facts.model, facts.kind, {**fresh, **options.extra_body})
         began = options.clock()
         async with aclosing(self._client.events(PATHS[options.api], body)) as events:
             async for data in events:

@@ -1,6 +1,7 @@
 """Requests to OpenAI's interface: what an ask becomes, with the extensions that the server at hand is known to take."""
 
 from collections.abc import Mapping
+from secrets import token_hex
 from typing import Any, Literal
 
 from paceline.bench.base import Ask
@@ -40,6 +41,14 @@ COUNTING: Mapping[ServerKind, Mapping[str, Any]] = {
 """What makes a server tell of every chunk how many tokens it holds, or of an answer how it was drafted."""
 
 CONTINUOUS_USAGE = ("paceline", "vllm", "sglang")
+
+
+def without_prefix_cache(kind: ServerKind) -> dict[str, Any]:
+    """What keeps a server from answering out of what an earlier prompt left in its cache, empty where none is known.
+    vLLM and SGLang share a prefix only between requests of one salt: each gets its own."""
+    if kind in ("vllm", "sglang"):
+        return {"cache_salt": token_hex(16)}
+    return {"cache_prompt": False} if kind == "llamacpp" else {}
 
 
 def request_body(ask: Ask, api: Api, model: str, kind: ServerKind, extra: Mapping[str, Any]) -> dict[str, Any]:

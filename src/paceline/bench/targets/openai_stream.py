@@ -52,6 +52,7 @@ class AnswerReader:
         self._texts: list[str] = []
         self._ids: list[int] = []
         self._has_ids = True  # of everything so far
+        self._has_counts = True  # likewise
         self._num_told = 0
         self._last: dict[str, Any] = {}  # the latest of every field that stands beside the choices
         self._finish_reason: str | None = None
@@ -110,6 +111,7 @@ class AnswerReader:
         num_tokens = self._num_in(choice, event)
         if num_tokens or (written and num_tokens is None):
             self._pieces.append(_Piece(time, num_tokens))
+            self._has_counts = self._has_counts and num_tokens is not None
         if written:
             self._texts.append(written)
             self._has_ids = self._has_ids and choice.get("token_ids") is not None
@@ -128,8 +130,7 @@ class AnswerReader:
             return len(ids)
         if with_logprobs := _num_logprobs(choice):
             return with_logprobs
-        is_told_before = all(piece.num_tokens is not None for piece in self._pieces)
-        return self._num_told - num_before if told is not None and is_told_before else None
+        return self._num_told - num_before if told is not None and self._has_counts else None
 
     def _num_tokens(self) -> int:
         usage = number(fields(self._last, "usage"), "completion_tokens")
