@@ -1,15 +1,12 @@
 """`paceline bench`: what it measures, writes, says and refuses. How fast the machine is, is not its business here."""
 
-import asyncio
 import json
 import os
 import signal
 import tomllib
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -21,10 +18,8 @@ from paceline.bench.experiment import Experiment
 from paceline.bench.result_file import read_result
 from paceline.cli.bench import _Shown
 from paceline.runtime.native import NativeRuntime
-from paceline.testing.endpoint import Piece, Reply, ScriptedEndpoint, chat_reply
 
 Invoke = Callable[..., Any]  # see conftest.py
-PATIENCE = 60  # seconds after which a test gives up on a server
 KEYS = {
     *("task_class", "mode", "concurrency", "request_rate", "output_tokens_per_second", "speedup", "speedup_ci"),
     *("mean_acceptance_length", "draft_acceptance_rate", "acceptance_by_position", "identical_fraction"),
@@ -251,49 +246,3 @@ def test_an_interrupt_before_anything_was_measured(
     path = tmp_path / "result.json"
     found = bench("--json", path)
     assert (found.exit_code, found.stdout, path.exists()) == (130, "", False)
-
-
-@contextmanager
-def served(*endpoints: ScriptedEndpoint) -> Iterator[list[str]]:
-    """Their addresses, while a thread serves them."""
-    loop = asyncio.new_event_loop()
-    thread = Thread(target=loop.run_forever)
-    thread.start()
-    stack = AsyncExitStack()
-
-    def wait(coroutine: Coroutine[Any, Any, str | None]) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(PATIENCE)
-
-    try:
-        yield [wait(stack.enter_async_context(endpoint.serve())) for endpoint in endpoints]
-    finally:
-        wait(stack.aclose())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-def test_two_servers(bench: Invoke, tmp_path: Path) -> None:
-    """One answer to warm up with and three of the workload each; the last of the second says something else."""
-
-    def reply(text: str) -> Reply:
-        return chat_reply([Piece(0.0, text), Piece(0.001, " and more")], 12)
-
-    plain = ScriptedEndpoint([reply("same")] * 4, model="plain")
-    fast = ScriptedEndpoint([*[reply("same")] * 3, reply("other")], model="fast")
-    path = tmp_path / "result.json"
-    with served(plain, fast) as (baseline, endpoint):
-        found = bench("--baseline-endpoint", baseline, "--endpoint", endpoint, "--json", path)
-    assert found.exit_code == 0, found.output
-    result = read_result(path)
-    whole = {run.mode: run for run in result.runs if run.task_class == "all"}
-    assert whole["endpoint"].identical_fraction == pytest.approx(2 / 3)
-    assert whole["endpoint"].num_output_tokens == 36
-    assert result.provenance["target"]["modes"]["endpoint"]["model"] == "fast"
-    assert [asked.body["max_tokens"] for asked in plain.asked if asked.body][1:] == [12, 5, 12]  # classes take turns
-
-
-def test_a_server_that_is_not_there(bench: Invoke) -> None:
-    found = bench("--endpoint", "http://127.0.0.1:9")
-    assert (found.exit_code, found.stdout) == (1, "")
-    assert "127.0.0.1:9" in found.stderr

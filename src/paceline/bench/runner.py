@@ -35,7 +35,8 @@ class Asking:
         return Ask(messages, params, item.prediction if is_last else None)
 
     def short(self) -> "Asking":
-        return Asking(replace(self.params, max_tokens=WARM_UP_TOKENS, min_tokens=0), self.seed)
+        most = WARM_UP_TOKENS if self.params.max_tokens is None else min(WARM_UP_TOKENS, self.params.max_tokens)
+        return Asking(replace(self.params, max_tokens=most, min_tokens=0), self.seed)
 
     def _seed(self, asked: Asked, turn: int) -> int:
         name = f"{self.seed}/{asked.item.id}/{asked.repeat}/{turn}"

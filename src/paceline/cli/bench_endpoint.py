@@ -21,7 +21,6 @@ _OF_THE_ENGINE = {
     "modes": "--modes",
     "num_speculative_tokens": "--num-speculative-tokens",
     "replay": "--replay",
-    "prefix_caching": "--prefix-caching",
     "advise": "--advise",
     "quantization": "--quantization",
     "max_model_len": "--max-model-len",
@@ -56,7 +55,9 @@ def measure_endpoints(
 async def _run(
     options: BenchOptions, settings: Settings, workload: Workload, show: Show, experiments: list[Experiment]
 ) -> None:
-    asking = EndpointOptions(model=options.endpoint_model, key_variable=options.api_key_env)
+    asking = EndpointOptions(
+        model=options.endpoint_model, key_variable=options.api_key_env, prefix_caching=options.prefix_caching
+    )
     target = await EndpointTarget.connect(_addresses(options), asking)
     experiments.append(Experiment(target, workload, settings))
     await experiments[0].run(show)
