@@ -11,6 +11,10 @@ BUILD_REQUIREMENTS := "scikit-build-core>=0.11,<1" "nanobind>=2.4,<3" "cmake>=3.
 NATIVE := $(shell find native -name "*.[ch]pp")
 SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find src native -type f -not -name '*.pyc')
 
+# All classes but long_context, whose prompts take most of a minute each.
+BENCH_ARGS := $(foreach class,code_editing code_writing structured_configuration summarising question_answering \
+  translation reasoning writing,--task-class $(class)) --num-prompts 40 --max-tokens 64 --concurrency 1,4
+
 SANITIZED := build/sanitize
 SANITIZE_address := address,undefined
 SANITIZE_thread := thread
@@ -23,7 +27,7 @@ NATIVE_TESTS := tests/runtime tests/models/test_damaged.py tests/acceptance/test
 THREAD_TESTS := tests/runtime/test_threads.py \
   --deselect=tests/runtime/test_threads.py::test_a_forked_child_with_threads_of_its_own
 
-.PHONY: help demo test test-slow test-models test-native test-emulated fuzz soak sanitize sanitize-threads lint format bench docs clean check-system
+.PHONY: help demo test test-slow test-models test-native test-emulated fuzz soak sanitize sanitize-threads lint format bench bench-engines docs clean check-system
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -72,7 +76,11 @@ format: $(BIN)/.lint ## reformat the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/clang-format -i $(NATIVE)
 
-bench: $(BIN)/.installed ## measure this machine; COMPARE_ARGS="--engine llama.cpp=PYTHON" compares with other engines
+bench: $(BIN)/.installed ## what speculation is worth here, in some minutes, into benchmarks/results and benchmarks/README.md
+	$(BIN)/paceline bench $(BENCH_ARGS) --json benchmarks/results/speculation/smollm2.json
+	$(BIN)/python tools/generate_docs.py
+
+bench-engines: $(BIN)/.installed ## forwards; COMPARE_ARGS="--engine llama.cpp=PYTHON" compares with other engines
 	$(BIN)/paceline profile
 	$(BIN)/python benchmarks/compare.py $(COMPARE_ARGS)
 

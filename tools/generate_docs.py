@@ -106,12 +106,30 @@ def results(folder: Path) -> list[dict[str, Any]]:
 
 
 def benchmarks_readme() -> str:
-    """benchmarks/README.md with the chapter on many requests, between its two markers, written anew."""
+    """benchmarks/README.md with what stands between its two markers written anew."""
     text = (ROOT / "benchmarks" / "README.md").read_text()
     begin, end = (text.index(f"<!-- {word} of the generated figures -->") for word in ("begin", "end"))
     begin = text.index("\n", begin) + 1
     together = results(ROOT / "benchmarks" / "results" / "together")
-    return f"{text[:begin]}\n{serving(together).rstrip()}\n\n{text[end:]}"
+    chapters = "\n\n".join([*speculation(), serving(together).rstrip()])
+    return f"{text[:begin]}\n{chapters}\n\n{text[end:]}"
+
+
+def speculation() -> Iterator[str]:
+    """A chapter for each result of `paceline bench`."""
+    from paceline.bench.report import markdown
+    from paceline.bench.result_file import read_result
+
+    for path in sorted((ROOT / "benchmarks" / "results" / "speculation").glob("*.json")):
+        result = read_result(path)
+        where, machine = result.provenance, result.provenance["machine"]
+        yield f"""## Speculation: {path.stem}
+
+On {where["num_cpus"]} processors ({where["cpu"]}, {machine["isa"]}), {where["date"]}, Paceline {where["paceline"]}. Made by
+
+    {where["command"]}
+
+{markdown(result).rstrip()}"""
 
 
 def main() -> int:
