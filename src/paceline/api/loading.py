@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.acceptance import AcceptanceRule
+from paceline.acceptance.grammar import GrammarCompiler
 from paceline.api.encoding import Encoder
 from paceline.api.speculation import Speculation
 from paceline.checks import check_flag, check_integer
@@ -56,6 +57,7 @@ class LoadedModel:
     encoder: Encoder
     engine: Engine
     rule: AcceptanceRule
+    grammars: GrammarCompiler
 
 
 def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord], None] | None) -> LoadedModel:
@@ -84,7 +86,9 @@ def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord
         options=engine_options,
         records=records,
     )
-    return LoadedModel(runtime, tokenizer, Encoder(tokenizer, template, engine.max_length), engine, rule)
+    encoder = Encoder(tokenizer, template, engine.max_length)
+    grammars = GrammarCompiler(tokenizer.vocab_size, tokenizer.text_bytes)
+    return LoadedModel(runtime, tokenizer, encoder, engine, rule, grammars)
 
 
 def _native_options(options: ModelOptions, context_length: int, vocab_size: int) -> NativeOptions:

@@ -1,0 +1,142 @@
+"""From a response format to a compiled grammar, through `llguidance`. For any thread but the engine's.
+
+Work is bounded three times: the source has a size, a trial in a process of its own has time and memory, and the library
+counts states and items at every later step.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from paceline.acceptance.grammar.base import Grammar, GrammarMask
+from paceline.acceptance.grammar.matcher import MatcherMask
+from paceline.acceptance.grammar.trial import compile_apart, one_line
+from paceline.acceptance.grammar.vocabulary import GrammarVocabulary
+from paceline.errors import UsageError
+from paceline.response_format import ResponseFormat
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
+
+MAX_CACHED = 64
+MAX_CACHED_BYTES = 1 << 18  # of sources; what is compiled takes up to a thousand times as much
+LIMITS: dict[str, Any] = {  # of every step, beside the library's own for items and fuel
+    "max_lexer_states": 50_000,  # 1 to 2 KB each
+    "verbose_errors": False,
+}
+# A mask allows every token whose text is legal. Behind the source, where the last word counts.
+_NO_FORCING = '\n%llguidance {"no_forcing": true}\n'
+# White space of JSON is bounded: a model that has nothing to say would write it for ever.
+_JSON_OPTIONS = '"x-guidance":{"whitespace_pattern":"[ \\\\t\\\\n\\\\r]{1,40}","lenient":false,"coerce_one_of":false}'
+_GBNF_RULE = re.compile(r"(?m)^[ \t]*[\w-]+[ \t]*::=")
+
+
+class CompiledGrammar(Grammar):
+    """`start`: the library's matcher in its first state, only ever copied."""
+
+    def __init__(self, start: "LLMatcher", vocabulary: GrammarVocabulary) -> None:
+        self._start = start
+        self._vocabulary = vocabulary
+
+    @property
+    def vocab_size(self) -> int:
+        return self._vocabulary.vocab_size
+
+    def mask(self, end_ids: Collection[int]) -> GrammarMask:
+        return MatcherMask(self._start, self._vocabulary.has_text, self.vocab_size, end_ids)
+
+
+class GrammarCompiler:
+    """Compiles for one vocabulary, and remembers the newest grammars. `token_text`: the bytes that a token adds to the
+    text, none for a special token. Costs nothing until it is asked. For any number of threads; one compiles at a time.
+    """
+
+    def __init__(self, vocab_size: int, token_text: Callable[[int], bytes]) -> None:
+        self._vocab_size = vocab_size
+        self._token_text = token_text
+        self._vocabulary: GrammarVocabulary | None = None
+        self._compiled: OrderedDict[ResponseFormat, CompiledGrammar] = OrderedDict()
+        self._compiled_lock = Lock()  # held for moments
+        self._compiling = Lock()
+
+    def known(self, response_format: ResponseFormat) -> Grammar | None:
+        """What is compiled already; for a thread that must not wait."""
+        with self._compiled_lock:
+            grammar = self._compiled.get(response_format)
+            if grammar is not None:
+                self._compiled.move_to_end(response_format)
+            return grammar
+
+    def compile(self, response_format: ResponseFormat) -> Grammar:
+        """Raises UsageError for a format that is wrong, takes too much or that this vocabulary cannot write."""
+        with self._compiling:
+            known = self.known(response_format)
+            if known is not None:
+                return known
+            grammar = self._compile(response_format)
+            self._remember(response_format, grammar)
+            return grammar
+
+    def _remember(self, response_format: ResponseFormat, grammar: CompiledGrammar) -> None:
+        with self._compiled_lock:
+            self._compiled[response_format] = grammar
+            while (
+                len(self._compiled) > MAX_CACHED or sum(len(each.source) for each in self._compiled) > MAX_CACHED_BYTES
+            ):
+                self._compiled.popitem(last=False)
+
+    def _compile(self, response_format: ResponseFormat) -> CompiledGrammar:
+        from llguidance import LLMatcher, LLParserLimits
+
+        where, grammar = _where(response_format), _as_lark(response_format)
+        if response_format.kind != "json_object":  # which is ours
+            is_gbnf = _is_gbnf(response_format)
+            grammar = compile_apart(where, grammar, is_gbnf=is_gbnf, limits=LIMITS)
+            grammar += _NO_FORCING if is_gbnf else ""
+        if self._vocabulary is None:
+            self._vocabulary = GrammarVocabulary(self._vocab_size, self._token_text)
+        limits = LLParserLimits(**LIMITS)
+        start = LLMatcher(self._vocabulary.native, grammar, log_level=0, limits=limits)
+        start.compute_bitmask()  # remembered in every copy
+        if start.is_error():
+            raise UsageError(f"{where} cannot be compiled for this vocabulary: {one_line(start.get_error())}")
+        compiled = CompiledGrammar(start, self._vocabulary)
+        if not (start.is_accepting() or compiled.mask(()).allowed(()).any()):
+            raise UsageError(f"{where} allows no text that this vocabulary can write")
+        return compiled
+
+
+def _where(response_format: ResponseFormat) -> str:
+    part = {"json_schema": ".json_schema.schema", "regex": ".pattern", "grammar": ".grammar"}
+    return f"response_format{part.get(response_format.kind, '')}"
+
+
+def _is_gbnf(response_format: ResponseFormat) -> bool:
+    return response_format.kind == "grammar" and _GBNF_RULE.search(response_format.source) is not None
+
+
+def _as_lark(response_format: ResponseFormat) -> str:
+    """The source in the library's syntax; GBNF as it is, which is translated apart."""
+    source = response_format.source
+    match response_format.kind:
+        case "json_object":
+            return f'start: %json {{"type":"object",{_JSON_OPTIONS}}}{_NO_FORCING}'
+        case "json_schema":
+            rest = "" if source == "{}" else ","
+            return f"start: %json {source[:-1]}{rest}{_JSON_OPTIONS}}}{_NO_FORCING}"
+        case "regex":
+            return f"start: /{_escaped(source)}/{_NO_FORCING}"
+        case "grammar":
+            return source if _is_gbnf(response_format) else source + _NO_FORCING
+
+
+def _escaped(pattern: str) -> str:
+    """The pattern between slashes. It is of the whole text, so anchors at its ends say nothing and are left out."""
+    from llguidance import regex_to_lark
+
+    pattern = pattern.removeprefix("^")
+    if pattern.endswith("$") and (len(pattern) - len(pattern[:-1].rstrip("\\"))) % 2 == 1:
+        pattern = pattern[:-1]
+    return regex_to_lark(pattern, use_ascii="d")

@@ -1,0 +1,134 @@
+"""A grammar's state along an answer and its drafts, by the library's matcher, which can take back what it consumed.
+
+The matcher stands behind the committed tokens and a path of drafted ones. A question about another row takes back what
+its path does not share and consumes what is missing. So the k rows of a chain cost k tokens, and siblings in a tree one
+token each.
+
+The library bounds its work by counters that grow with all that was asked, drafts that came to nothing included. What
+they say must not depend on how an answer was drafted. So where the matcher fails it is made anew from the answer's
+tokens and asked again, and only what fails then is an error.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from paceline.acceptance.grammar.base import GrammarError, GrammarMask
+from paceline.acceptance.grammar.trial import one_line
+from paceline.acceptance.processors.bits import Bits, is_set, only, without
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
+
+T = TypeVar("T")
+
+
+class MatcherMask(GrammarMask):
+    """`start`: the compiled grammar, which stays as it is. `has_text`: the tokens that add to a text."""
+
+    def __init__(self, start: "LLMatcher", has_text: Bits, vocab_size: int, end_ids: Collection[int]) -> None:
+        self._start = start
+        self._matcher = start.deep_copy()
+        self._end_ids = frozenset(token for token in end_ids if token < vocab_size)
+        self._ends = only(self._end_ids, vocab_size)
+        self._text = without(has_text, self._end_ids)
+        self._committed: list[int] = []
+        self._has_ended = False  # an end token was committed
+        self._is_sound = True  # the matcher has consumed what it should have
+        self._path: list[int] = []  # drafted tokens that the matcher has consumed, behind the committed ones
+        self._is_complete = list[bool]()  # behind each of the path: whether the text is complete
+
+    def extend(self, tokens: Sequence[int]) -> None:
+        text = self._until_end(tokens)
+        if not self._has_ended:
+            try:
+                self._asked(lambda: self._go(text))
+            except GrammarError:
+                self._is_sound = False  # for the next question to find out
+            self._committed += text
+            self._path.clear()
+            self._is_complete.clear()
+            self._has_ended = len(text) < len(tokens)
+
+    def is_active(self, drafted: Sequence[int]) -> bool:
+        return not self._has_ended and self._end_ids.isdisjoint(drafted)
+
+    def allowed(self, drafted: Sequence[int]) -> Bits:
+        return self._asked(lambda: self._allowed(drafted))
+
+    def allows(self, token: int, drafted: Sequence[int]) -> bool:
+        return self._asked(lambda: self._allows(token, drafted))
+
+    def num_until_complete(self, tokens: Sequence[int]) -> int | None:
+        text = self._until_end(tokens)
+        try:
+            self._asked(lambda: self._go(text))
+        except GrammarError:  # the row behind the last token says so too, and ends the answer
+            return None
+        flags = self._is_complete[: len(text)]
+        return flags.index(True) + 1 if True in flags else None
+
+    def _until_end(self, tokens: Sequence[int]) -> list[int]:
+        """Those before the first end token."""
+        if self._end_ids.isdisjoint(tokens):
+            return list(tokens)
+        return list(tokens[: next(i for i, token in enumerate(tokens) if token in self._end_ids)])
+
+    def _allowed(self, drafted: Sequence[int]) -> Bits:
+        self._go(drafted)
+        mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)
+        self._check()
+        allowed: Bits = mask[: len(self._text)] & self._text
+        return allowed | self._ends if self._matcher.is_accepting() else allowed
+
+    def _allows(self, token: int, drafted: Sequence[int]) -> bool:
+        self._go(drafted)
+        if token in self._end_ids:
+            return self._matcher.is_accepting()
+        is_legal = is_set(self._text, token) and self._matcher.validate_tokens([token]) == 1
+        self._check()
+        return is_legal
+
+    def _go(self, drafted: Sequence[int]) -> None:
+        """Stand behind `drafted`."""
+        path = self._path
+        num_shared = next((i for i, (a, b) in enumerate(zip(path, drafted, strict=False)) if a != b), None)
+        if num_shared is None:
+            num_shared = min(len(path), len(drafted))
+        if num_shared < len(path):
+            self._matcher.rollback(len(path) - num_shared)
+            self._check()
+            del path[num_shared:], self._is_complete[num_shared:]
+        for token in drafted[num_shared:]:
+            if self._matcher.try_consume_tokens([token]) != 1:
+                self._check()
+                raise RuntimeError(f"a row behind {list(drafted)!r:.100} is asked for; token {token} is illegal there")
+            path.append(token)
+            self._is_complete.append(self._matcher.is_stopped())
+
+    def _check(self) -> None:
+        if self._matcher.is_error():
+            raise GrammarError(f"the grammar cannot be followed any further: {one_line(self._matcher.get_error())}")
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            if self._is_sound:
+                return ask()
+        except GrammarError:
+            self._is_sound = False
+        self._renew()
+        try:
+            return ask()
+        except GrammarError:
+            self._is_sound = False
+            raise
+
+    def _renew(self) -> None:
+        """Make the matcher anew from what is committed."""
+        self._matcher = self._start.deep_copy()
+        self._path.clear()
+        self._is_complete.clear()
+        self._matcher.consume_tokens(self._committed)
+        self._check()
+        self._is_sound = True
