@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from paceline.acceptance.grammar.base import Grammar, GrammarMask
-from paceline.acceptance.grammar.matcher import MatcherMask
+from paceline.acceptance.grammar.matcher import MatcherMask, MatcherSource
 from paceline.acceptance.grammar.trial import compile_apart, one_line
 from paceline.acceptance.grammar.vocabulary import GrammarVocabulary
 from paceline.errors import UsageError
@@ -33,19 +33,52 @@ _JSON_OPTIONS = '"x-guidance":{"whitespace_pattern":"[ \\\\t\\\\n\\\\r]{1,40}","
 _GBNF_RULE = re.compile(r"(?m)^[ \t]*[\w-]+[ \t]*::=")
 
 
-class CompiledGrammar(Grammar):
-    """`start`: the library's matcher in its first state, only ever copied."""
+class CompiledGrammar(Grammar, MatcherSource):
+    """`make`: a matcher from nothing. Two are made here, at the caller's expense: one whose copies serve all answers,
+    and one in reserve, for when those have found out so much about the grammar that a bound is reached.
 
-    def __init__(self, start: "LLMatcher", vocabulary: GrammarVocabulary) -> None:
-        self._start = start
+    Raises UsageError, which begins with `where`, for a grammar that the vocabulary cannot write.
+    """
+
+    def __init__(self, where: str, make: Callable[[], "LLMatcher"], vocabulary: GrammarVocabulary) -> None:
+        self._make = make
         self._vocabulary = vocabulary
+        self._start, self._reserve = make(), list["LLMatcher"]()
+        if not self._is_usable():
+            raise UsageError(f"{where} cannot be compiled for this vocabulary: {one_line(self._start.get_error())}")
+        if not (self._start.is_accepting() or self.mask(()).allowed(()).any()):
+            raise UsageError(f"{where} allows no text that this vocabulary can write")
+        self.stock_up()
 
     @property
     def vocab_size(self) -> int:
         return self._vocabulary.vocab_size
 
     def mask(self, end_ids: Collection[int]) -> GrammarMask:
-        return MatcherMask(self._start, self._vocabulary.has_text, self.vocab_size, end_ids)
+        return MatcherMask(self, self._vocabulary.has_text, self.vocab_size, end_ids)
+
+    @property
+    def has_reserve(self) -> bool:
+        return len(self._reserve) > 0
+
+    def stock_up(self) -> None:
+        """See to it that there is one in reserve."""
+        if not self._reserve:
+            self._reserve.append(self._make())
+
+    def matcher(self) -> "LLMatcher":
+        return self._start.deep_copy()
+
+    def renewed(self) -> tuple["LLMatcher", bool]:
+        is_new = not self._is_usable()
+        if is_new:
+            self._start = self._reserve.pop() if self._reserve else self._make()
+        return self.matcher(), is_new
+
+    def _is_usable(self) -> bool:
+        """Only a mask tells; a good one is remembered in every copy."""
+        self._start.compute_bitmask()
+        return not self._start.is_error()
 
 
 class GrammarCompiler:
@@ -63,20 +96,24 @@ class GrammarCompiler:
 
     def known(self, response_format: ResponseFormat) -> Grammar | None:
         """What is compiled already; for a thread that must not wait."""
-        with self._compiled_lock:
-            grammar = self._compiled.get(response_format)
-            if grammar is not None:
-                self._compiled.move_to_end(response_format)
-            return grammar
+        grammar = self._known(response_format)
+        return grammar if grammar is not None and grammar.has_reserve else None
 
     def compile(self, response_format: ResponseFormat) -> Grammar:
         """Raises UsageError for a format that is wrong, takes too much or that this vocabulary cannot write."""
         with self._compiling:
-            known = self.known(response_format)
-            if known is not None:
-                return known
-            grammar = self._compile(response_format)
-            self._remember(response_format, grammar)
+            grammar = self._known(response_format)
+            if grammar is None:
+                grammar = self._compile(response_format)
+                self._remember(response_format, grammar)
+            grammar.stock_up()
+            return grammar
+
+    def _known(self, response_format: ResponseFormat) -> CompiledGrammar | None:
+        with self._compiled_lock:
+            grammar = self._compiled.get(response_format)
+            if grammar is not None:
+                self._compiled.move_to_end(response_format)
             return grammar
 
     def _remember(self, response_format: ResponseFormat, grammar: CompiledGrammar) -> None:
@@ -97,15 +134,12 @@ class GrammarCompiler:
             grammar += _NO_FORCING if is_gbnf else ""
         if self._vocabulary is None:
             self._vocabulary = GrammarVocabulary(self._vocab_size, self._token_text)
-        limits = LLParserLimits(**LIMITS)
-        start = LLMatcher(self._vocabulary.native, grammar, log_level=0, limits=limits)
-        start.compute_bitmask()  # remembered in every copy
-        if start.is_error():
-            raise UsageError(f"{where} cannot be compiled for this vocabulary: {one_line(start.get_error())}")
-        compiled = CompiledGrammar(start, self._vocabulary)
-        if not (start.is_accepting() or compiled.mask(()).allowed(()).any()):
-            raise UsageError(f"{where} allows no text that this vocabulary can write")
-        return compiled
+        native, limits = self._vocabulary.native, LLParserLimits(**LIMITS)
+
+        def make() -> LLMatcher:
+            return LLMatcher(native, grammar, log_level=0, limits=limits)
+
+        return CompiledGrammar(where, make, self._vocabulary)
 
 
 def _where(response_format: ResponseFormat) -> str:

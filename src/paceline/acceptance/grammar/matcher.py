@@ -4,13 +4,14 @@ The matcher stands behind the committed tokens and a path of drafted ones. A que
 its path does not share and consumes what is missing. So the k rows of a chain cost k tokens, and siblings in a tree one
 token each.
 
-The library bounds its work by counters that grow with all that was asked, drafts that came to nothing included. What
-they say must not depend on how an answer was drafted. So where the matcher fails it is made anew from the answer's
-tokens and asked again, and only what fails then is an error.
+The library bounds its work by counters that grow with all that was asked, drafts that came to nothing included, and all
+matchers of one grammar count together, as copies share what was found out about its patterns. Whether an answer fails
+must depend on neither. So where a matcher fails, another is made from the answer's tokens and asked again, and only
+what fails in one of a new grammar, which nobody else has asked, is an error.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
@@ -24,12 +25,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class MatcherMask(GrammarMask):
-    """`start`: the compiled grammar, which stays as it is. `has_text`: the tokens that add to a text."""
+class MatcherSource(Protocol):
+    """Where the matchers of one grammar come from, in their first state."""
 
-    def __init__(self, start: "LLMatcher", has_text: Bits, vocab_size: int, end_ids: Collection[int]) -> None:
-        self._start = start
-        self._matcher = start.deep_copy()
+    def matcher(self) -> "LLMatcher": ...
+
+    def renewed(self) -> tuple["LLMatcher", bool]:
+        """After one has failed: one that has not, and whether nobody has asked it or a copy of it anything."""
+        ...
+
+
+class _SharedBoundError(GrammarError):
+    """A bound on what all matchers of a grammar have found out together."""
+
+
+class MatcherMask(GrammarMask):
+    """`has_text`: the tokens that add to a text."""
+
+    def __init__(self, source: MatcherSource, has_text: Bits, vocab_size: int, end_ids: Collection[int]) -> None:
+        self._source = source
+        self._matcher = source.matcher()
         self._end_ids = frozenset(token for token in end_ids if token < vocab_size)
         self._ends = only(self._end_ids, vocab_size)
         self._text = without(has_text, self._end_ids)
@@ -85,9 +100,12 @@ class MatcherMask(GrammarMask):
     def _allows(self, token: int, drafted: Sequence[int]) -> bool:
         self._go(drafted)
         if token in self._end_ids:
-            return self._matcher.is_accepting()
-        is_legal = is_set(self._text, token) and self._matcher.validate_tokens([token]) == 1
-        self._check()
+            return is_set(self._allowed(drafted), token)
+        if not is_set(self._text, token):
+            return False
+        is_legal = self._matcher.validate_tokens([token]) == 1
+        if not is_legal:
+            self._check_refusal()
         return is_legal
 
     def _go(self, drafted: Sequence[int]) -> None:
@@ -102,31 +120,46 @@ class MatcherMask(GrammarMask):
             del path[num_shared:], self._is_complete[num_shared:]
         for token in drafted[num_shared:]:
             if self._matcher.try_consume_tokens([token]) != 1:
-                self._check()
+                self._check_refusal()
                 raise RuntimeError(f"a row behind {list(drafted)!r:.100} is asked for; token {token} is illegal there")
             path.append(token)
-            self._is_complete.append(self._matcher.is_stopped())
+            self._is_complete.append(self._is_over())
+
+    def _is_over(self) -> bool:
+        """Whether the text may end here and no token can follow. The library looks at the grammar alone."""
+        matcher = self._matcher
+        if matcher.is_stopped() or not matcher.is_accepting():
+            return matcher.is_stopped()
+        mask = np.frombuffer(matcher.compute_bitmask(), np.uint32)
+        self._check()
+        return not (mask[: len(self._text)] & self._text).any()
 
     def _check(self) -> None:
         if self._matcher.is_error():
-            raise GrammarError(f"the grammar cannot be followed any further: {one_line(self._matcher.get_error())}")
+            error = one_line(self._matcher.get_error())
+            kind = _SharedBoundError if error.startswith("lexer error") else GrammarError
+            raise kind(f"the grammar cannot be followed any further: {error}")
+
+    def _check_refusal(self) -> None:
+        """Beyond its bounds the library finds tokens illegal that are not; only a mask tells."""
+        self._matcher.compute_bitmask()
+        self._check()
 
     def _asked(self, ask: Callable[[], T]) -> T:
-        try:
-            if self._is_sound:
+        is_new = False
+        while True:
+            try:
+                if not self._is_sound:
+                    self._matcher, is_new = self._source.renewed()
+                    self._catch_up()
                 return ask()
-        except GrammarError:
-            self._is_sound = False
-        self._renew()
-        try:
-            return ask()
-        except GrammarError:
-            self._is_sound = False
-            raise
+            except GrammarError as error:
+                self._is_sound = False
+                if is_new or not isinstance(error, _SharedBoundError):
+                    raise
 
-    def _renew(self) -> None:
-        """Make the matcher anew from what is committed."""
-        self._matcher = self._start.deep_copy()
+    def _catch_up(self) -> None:
+        """Let a new matcher consume what is committed."""
         self._path.clear()
         self._is_complete.clear()
         self._matcher.consume_tokens(self._committed)

@@ -51,7 +51,7 @@ def one_line(error: str) -> str:
     """What the library says is wrong, without its state. Of a pattern that it cannot read it shows the place first."""
     lines = error.strip().splitlines() or ["for no reason that is told"]
     if lines[0].startswith("NoExtensionBias"):
-        return "no text that it allows can begin"
+        return "no token of the vocabulary can come next"
     said = lines[0].split("; following special tokens")[0]
     reasons = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     said = said.removesuffix("regex parse error:") + reasons[0] if reasons else said
