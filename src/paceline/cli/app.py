@@ -63,6 +63,9 @@ def generate(
     temperature: opt.Temperature = 0.0,
     top_p: opt.TopP = 1.0,
     seed: opt.Seed = None,
+    json_schema: opt.JsonSchema = None,
+    regex: opt.Regex = None,
+    grammar: opt.Grammar = None,
     chat: Annotated[
         bool | None,
         typer.Option(
@@ -85,6 +88,7 @@ def generate(
     """Answer one prompt. The text goes to standard output as it comes; Ctrl-C ends it with what there is."""
     with reported_failures(debug):
         with interrupts_at_once():
+            from paceline.cli.formats import response_format
             from paceline.cli.generate import generate as run
 
         run(
@@ -99,6 +103,7 @@ def generate(
                 temperature=temperature,
                 top_p=top_p,
                 seed=seed,
+                response_format=response_format(json_schema, regex, grammar),
             ),
             chat=chat,
             show_drafts=show_drafts,

@@ -4,8 +4,8 @@ A grammar is compiled once for a vocabulary and makes a mask for every answer, e
 `Mask` like others, computed along the draft: the row behind `drafted` sees the state that `extend(drafted)` would lead
 to. Ends are decided here too:
 
-- An end token, one of those that end this answer, is legal exactly where the text may end, whatever it stands for
-  elsewhere. Behind an end token nothing is constrained: no text follows.
+- An end token, one of those that end this answer, is legal where the text may end, and nowhere else: before it, or, if
+  it adds to the text itself, behind it. What follows an end token is not constrained: no text does.
 - Where the text may end and nothing can follow, it is complete. The answer is over with that token; an end token need
   not come.
 """

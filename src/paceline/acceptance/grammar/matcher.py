@@ -17,7 +17,7 @@ import numpy as np
 
 from paceline.acceptance.grammar.base import GrammarError, GrammarMask
 from paceline.acceptance.grammar.trial import one_line
-from paceline.acceptance.processors.bits import Bits, is_set, only, without
+from paceline.acceptance.processors.bits import WORD, Bits, is_set, only, without
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher
@@ -48,6 +48,7 @@ class MatcherMask(GrammarMask):
         self._end_ids = frozenset(token for token in end_ids if token < vocab_size)
         self._ends = only(self._end_ids, vocab_size)
         self._text = without(has_text, self._end_ids)
+        self._ends_with_text = [token for token in self._end_ids if is_set(has_text, token)]
         self._committed: list[int] = []
         self._has_ended = False  # an end token was committed
         self._is_sound = True  # the matcher has consumed what it should have
@@ -95,7 +96,23 @@ class MatcherMask(GrammarMask):
         mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)
         self._check()
         allowed: Bits = mask[: len(self._text)] & self._text
-        return allowed | self._ends if self._matcher.is_accepting() else allowed
+        if self._matcher.is_accepting():
+            return allowed | self._ends
+        for token in self._ends_with_text:
+            if self._completes(token):
+                allowed[token // WORD] |= np.uint32(1 << token % WORD)
+        return allowed
+
+    def _completes(self, token: int) -> bool:
+        """Whether the text may end behind an end token that is part of it."""
+        is_whole = self._matcher.try_consume_tokens([token]) == 1
+        if not is_whole:
+            self._check_refusal()
+            return False
+        is_whole = self._matcher.is_accepting()
+        self._matcher.rollback(1)
+        self._check()
+        return is_whole
 
     def _allows(self, token: int, drafted: Sequence[int]) -> bool:
         self._go(drafted)
