@@ -47,12 +47,7 @@ def root(
 
 @app.command()
 def generate(
-    prompt: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROMPT", help="The prompt, or - for standard input (a newline at its end is not part of it)."
-        ),
-    ],
+    prompt: opt.Prompt,
     model: opt.Model = DEFAULT_MODEL,
     quantization: opt.Quantization = None,
     proposer: opt.Proposer = opt.ProposerName.OFF,
@@ -66,15 +61,7 @@ def generate(
     json_schema: opt.JsonSchema = None,
     regex: opt.Regex = None,
     grammar: opt.Grammar = None,
-    chat: Annotated[
-        bool | None,
-        typer.Option(
-            "--chat/--no-chat",
-            help="Whether the prompt is a message to answer or a text to continue. A message if not given, where the "
-            "model has a chat template.",
-            show_default=False,
-        ),
-    ] = None,
+    chat: opt.Chat = None,
     chat_template: opt.ChatTemplate = None,
     show_drafts: opt.ShowDrafts = False,
     max_model_len: opt.MaxModelLen = None,

@@ -38,6 +38,21 @@ class ModelOptions:
     chat_template: str | None
 
 
+Prompt = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROMPT", help="The prompt, or - for standard input (a newline at its end is not part of it)."
+    ),
+]
+Chat = Annotated[
+    bool | None,
+    typer.Option(
+        "--chat/--no-chat",
+        help="Whether the prompt is a message to answer or a text to continue. A message if not given, where the model "
+        "has a chat template.",
+        show_default=False,
+    ),
+]
 Model = Annotated[
     str,
     typer.Option(

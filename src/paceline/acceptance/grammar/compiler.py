@@ -44,6 +44,7 @@ class CompiledGrammar(Grammar, MatcherSource):
         self._make = make
         self._vocabulary = vocabulary
         self._start, self._reserve = make(), list["LLMatcher"]()
+        self._lock = Lock()
         if not self._is_usable():
             raise UsageError(f"{where} cannot be compiled for this vocabulary: {one_line(self._start.get_error())}")
         if not (self._start.is_accepting() or self.mask(()).allowed(()).any()):
@@ -63,17 +64,19 @@ class CompiledGrammar(Grammar, MatcherSource):
 
     def stock_up(self) -> None:
         """See to it that there is one in reserve."""
-        if not self._reserve:
-            self._reserve.append(self._make())
+        with self._lock:
+            if not self._reserve:
+                self._reserve.append(self._make())
 
     def matcher(self) -> "LLMatcher":
         return self._start.deep_copy()
 
     def renewed(self) -> tuple["LLMatcher", bool]:
-        is_new = not self._is_usable()
-        if is_new:
-            self._start = self._reserve.pop() if self._reserve else self._make()
-        return self.matcher(), is_new
+        with self._lock:
+            is_new = not self._is_usable()
+            if is_new:
+                self._start = self._reserve.pop() if self._reserve else self._make()
+            return self.matcher(), is_new
 
     def _is_usable(self) -> bool:
         """Only a mask tells; a good one is remembered in every copy."""

@@ -93,10 +93,11 @@ class MatcherMask(GrammarMask):
 
     def _allowed(self, drafted: Sequence[int]) -> Bits:
         self._go(drafted)
+        can_end = self._matcher.is_accepting()  # first: only the mask tells whether a bound was reached in it
         mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)
         self._check()
         allowed: Bits = mask[: len(self._text)] & self._text
-        if self._matcher.is_accepting():
+        if can_end:
             return allowed | self._ends
         for token in self._ends_with_text:
             if self._completes(token):
