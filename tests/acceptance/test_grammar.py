@@ -33,6 +33,8 @@ GRAMMARS: list[dict[str, Any]] = [
     },
     {"type": "grammar", "grammar": 'start: "a" start "b" | "c" start | "1"'},
     {"type": "grammar", "grammar": 'root ::= pair ("," pair)*\npair ::= [abc]+ " " [0-9]{1,3}'},
+    {"type": "grammar", "grammar": 'start: x "c"\nx[suffix="1"]: /[ab]+/\n%ignore / +/'},
+    {"type": "grammar", "grammar": "start: T\nT: /[ab]{2,9}/ & /.*a.*/ & ~/.*bb.*/"},
 ]
 by_grammar = pytest.mark.parametrize("given", GRAMMARS, ids=lambda given: str(given)[:60])
 
@@ -157,6 +159,13 @@ def test_grammar_forces_no_tokenization() -> None:
         {"type": "grammar", "grammar": 'root ::= "abc"'},
     ):
         assert allowed_ids(compiled(texts, given).mask([]), vocab_size=5) == [0, 2, 3]
+
+
+@pytest.mark.parametrize("attribute", ['stop="1"', "max_tokens=3"])
+def test_grammars_that_cannot_go_back_are_refused(attribute: str) -> None:
+    given = {"type": "grammar", "grammar": f'start: x "c"\nx[{attribute}]: /[ab]+/'}
+    with pytest.raises(UsageError, match=r"response_format\.grammar cannot be taken back when a draft is rejected"):
+        compiled(TEXTS, given)
 
 
 def test_row_behind_an_illegal_token_is_a_defect() -> None:

@@ -10,10 +10,13 @@ from collections.abc import Callable, Collection
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from paceline.acceptance.grammar.base import Grammar, GrammarMask
 from paceline.acceptance.grammar.matcher import MatcherMask, MatcherSource
 from paceline.acceptance.grammar.trial import compile_apart, one_line
 from paceline.acceptance.grammar.vocabulary import GrammarVocabulary
+from paceline.acceptance.processors.bits import unpacked
 from paceline.errors import UsageError
 from paceline.response_format import ResponseFormat
 
@@ -47,8 +50,10 @@ class CompiledGrammar(Grammar, MatcherSource):
         self._lock = Lock()
         if not self._is_usable():
             raise UsageError(f"{where} cannot be compiled for this vocabulary: {one_line(self._start.get_error())}")
-        if not (self._start.is_accepting() or self.mask(()).allowed(()).any()):
+        allowed = self.mask(()).allowed(())
+        if not (self._start.is_accepting() or allowed.any()):
             raise UsageError(f"{where} allows no text that this vocabulary can write")
+        self._check_rollback(where, np.flatnonzero(unpacked(allowed, self.vocab_size))[:1].tolist())
         self.stock_up()
 
     @property
@@ -77,6 +82,14 @@ class CompiledGrammar(Grammar, MatcherSource):
             if is_new:
                 self._start = self._reserve.pop() if self._reserve else self._make()
             return self.matcher(), is_new
+
+    def _check_rollback(self, where: str, first: list[int]) -> None:
+        """Some grammars are for one direction alone, which the library says when it is asked to go back."""
+        probe = self.matcher()
+        probe.try_consume_tokens(first)
+        probe.rollback(len(first))
+        if probe.is_error():
+            raise UsageError(f"{where} cannot be taken back when a draft is rejected: {one_line(probe.get_error())}")
 
     def _is_usable(self) -> bool:
         """Only a mask tells; a good one is remembered in every copy."""
