@@ -175,6 +175,43 @@ def test_row_behind_an_illegal_token_is_a_defect() -> None:
     assert allowed_ids(mask, [1], vocab_size=SIZE) == [0, 1, 6]
 
 
+class Struck:
+    """A matcher whose user is interrupted behind the n-th call of it."""
+
+    def __init__(self, matcher: object, calls: int) -> None:
+        self._matcher = matcher
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> object:
+        def call(*arguments: object) -> object:
+            result = getattr(self._matcher, name)(*arguments)
+            self._calls -= 1
+            if self._calls == 0:
+                raise KeyboardInterrupt
+            return result
+
+        return call
+
+
+@pytest.mark.parametrize("calls", range(1, 24))
+def test_question_that_was_interrupted_may_be_asked_again(calls: int) -> None:
+    grammar = regex(TEXTS, "(ab|b)*c?")
+    mask = grammar.mask([END, 2])
+    mask.extend([3])
+    assert mask.allows(2, [1])
+    mask._matcher = Struck(mask._matcher, calls)  # type: ignore[attr-defined]
+    paths = [[], [1], [3, 3], [3, 1], [3, 4], [1]]
+    try:
+        for path in paths:
+            mask.allowed(path)
+    except KeyboardInterrupt:
+        pass
+    for path in reversed(paths):
+        alone = grammar.mask([END, 2])
+        alone.extend([3, *path])
+        assert mask.allowed(path).tolist() == alone.allowed([]).tolist()
+
+
 def test_bounds_do_not_depend_on_what_was_drafted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The library counts states over all that it was asked. Here many drafts go nowhere, each with states of its own,
     so that matchers fail again and again; what they say is what is said where there is no such bound."""

@@ -48,7 +48,7 @@ class CompiledGrammar(Grammar, MatcherSource):
         self._vocabulary = vocabulary
         self._start, self._reserve = make(), list["LLMatcher"]()
         self._lock = Lock()
-        if not self._is_usable():
+        if not self.is_usable():
             raise UsageError(f"{where} cannot be compiled for this vocabulary: {one_line(self._start.get_error())}")
         allowed = self.mask(()).allowed(())
         if not (self._start.is_accepting() or allowed.any()):
@@ -78,7 +78,7 @@ class CompiledGrammar(Grammar, MatcherSource):
 
     def renewed(self) -> tuple["LLMatcher", bool]:
         with self._lock:
-            is_new = not self._is_usable()
+            is_new = not self.is_usable()
             if is_new:
                 self._start = self._reserve.pop() if self._reserve else self._make()
             return self.matcher(), is_new
@@ -91,7 +91,7 @@ class CompiledGrammar(Grammar, MatcherSource):
         if probe.is_error():
             raise UsageError(f"{where} cannot be taken back when a draft is rejected: {one_line(probe.get_error())}")
 
-    def _is_usable(self) -> bool:
+    def is_usable(self) -> bool:
         """Only a mask tells; a good one is remembered in every copy."""
         self._start.compute_bitmask()
         return not self._start.is_error()

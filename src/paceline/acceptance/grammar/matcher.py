@@ -30,6 +30,10 @@ class MatcherSource(Protocol):
 
     def matcher(self) -> "LLMatcher": ...
 
+    def is_usable(self) -> bool:
+        """Whether they can still be asked."""
+        ...
+
     def renewed(self) -> tuple["LLMatcher", bool]:
         """After one has failed: one that has not, and whether nobody has asked it or a copy of it anything."""
         ...
@@ -45,13 +49,14 @@ class MatcherMask(GrammarMask):
     def __init__(self, source: MatcherSource, has_text: Bits, vocab_size: int, end_ids: Collection[int]) -> None:
         self._source = source
         self._matcher = source.matcher()
+        self._vocab_size = vocab_size
         self._end_ids = frozenset(token for token in end_ids if token < vocab_size)
         self._ends = only(self._end_ids, vocab_size)
         self._text = without(has_text, self._end_ids)
         self._ends_with_text = [token for token in self._end_ids if is_set(has_text, token)]
         self._committed: list[int] = []
         self._has_ended = False  # an end token was committed
-        self._is_sound = True  # the matcher has consumed what it should have
+        self._is_sound = True  # the matcher has consumed what it should have; an interrupt may strike in between
         self._path: list[int] = []  # drafted tokens that the matcher has consumed, behind the committed ones
         self._is_complete = list[bool]()  # behind each of the path: whether the text is complete
 
@@ -106,20 +111,22 @@ class MatcherMask(GrammarMask):
 
     def _completes(self, token: int) -> bool:
         """Whether the text may end behind an end token that is part of it."""
-        is_whole = self._matcher.try_consume_tokens([token]) == 1
-        if not is_whole:
+        if not self._matcher.validate_tokens([token]):
             self._check_refusal()
             return False
+        self._is_sound = False
+        self._matcher.consume_tokens([token])
         is_whole = self._matcher.is_accepting()
         self._matcher.rollback(1)
         self._check()
+        self._is_sound = True
         return is_whole
 
     def _allows(self, token: int, drafted: Sequence[int]) -> bool:
         self._go(drafted)
         if token in self._end_ids:
             return is_set(self._allowed(drafted), token)
-        if not is_set(self._text, token):
+        if token >= self._vocab_size or not is_set(self._text, token):
             return False
         is_legal = self._matcher.validate_tokens([token]) == 1
         if not is_legal:
@@ -132,6 +139,9 @@ class MatcherMask(GrammarMask):
         num_shared = next((i for i, (a, b) in enumerate(zip(path, drafted, strict=False)) if a != b), None)
         if num_shared is None:
             num_shared = min(len(path), len(drafted))
+        if num_shared == len(path) == len(drafted):
+            return
+        self._is_sound = False
         if num_shared < len(path):
             self._matcher.rollback(len(path) - num_shared)
             self._check()
@@ -142,6 +152,7 @@ class MatcherMask(GrammarMask):
                 raise RuntimeError(f"a row behind {list(drafted)!r:.100} is asked for; token {token} is illegal there")
             path.append(token)
             self._is_complete.append(self._is_over())
+        self._is_sound = True
 
     def _is_over(self) -> bool:
         """Whether the text may end here and no token can follow. The library looks at the grammar alone."""
@@ -173,7 +184,8 @@ class MatcherMask(GrammarMask):
                 return ask()
             except GrammarError as error:
                 self._is_sound = False
-                if is_new or not isinstance(error, _SharedBoundError):
+                is_shared = isinstance(error, _SharedBoundError) or not self._source.is_usable()
+                if is_new or not is_shared:
                     raise
 
     def _catch_up(self) -> None:
