@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from paceline import LLM, AsyncLLM, RequestOutput, SamplingParams, Speculation, UsageError
+from paceline.acceptance.grammar import CompiledGrammar
 
 PERSON: dict[str, Any] = {
     "type": "object",
@@ -107,6 +109,28 @@ def test_what_cannot_be_compiled_is_refused(tiny_llama_path: Path) -> None:
             llm.generate("hello", SamplingParams(response_format=given))
         with pytest.raises(UsageError, match=message):
             llm.stream("hello", SamplingParams(response_format=given))
+
+
+def test_nothing_is_compiled_in_the_loop_or_by_the_engine(
+    tiny_llama_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, compile_one = list[threading.Thread](), CompiledGrammar.__init__
+
+    def spied(*arguments: Any) -> None:
+        threads.append(threading.current_thread())
+        compile_one(*arguments)
+
+    monkeypatch.setattr(CompiledGrammar, "__init__", spied)
+    params = SamplingParams(max_tokens=8, response_format={"type": "regex", "pattern": "[a-z]+"})
+
+    async def main() -> set[threading.Thread]:
+        async with AsyncLLM(tiny_llama_path) as served:
+            await asyncio.gather(*(served.generate("hello", params) for _ in range(20)))
+            return {threading.main_thread(), served._engine()._thread._thread}
+
+    others = asyncio.run(main())
+    assert len(threads) == 1  # of twenty that ask for the same
+    assert threads[0] not in others
 
 
 def test_async_answers_are_those_of_llm(tiny_llama_path: Path) -> None:
