@@ -7,7 +7,7 @@ counts states and items at every later step.
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from threading import Lock
+from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class CompiledGrammar(Grammar, MatcherSource):
         self._make = make
         self._vocabulary = vocabulary
         self._start, self._reserve = make(), list["LLMatcher"]()
-        self._lock = Lock()
+        self._lock = RLock()  # the library's objects know one caller at a time
         if not self.is_usable():
             raise UsageError(f"{where} cannot be compiled for this vocabulary: {one_line(self._start.get_error())}")
         allowed = self.mask(()).allowed(())
@@ -74,7 +74,8 @@ class CompiledGrammar(Grammar, MatcherSource):
                 self._reserve.append(self._make())
 
     def matcher(self) -> "LLMatcher":
-        return self._start.deep_copy()
+        with self._lock:
+            return self._start.deep_copy()
 
     def renewed(self) -> tuple["LLMatcher", bool]:
         with self._lock:
@@ -83,6 +84,12 @@ class CompiledGrammar(Grammar, MatcherSource):
                 self._start = self._reserve.pop() if self._reserve else self._make()
             return self.matcher(), is_new
 
+    def is_usable(self) -> bool:
+        """Only a mask tells; a good one is remembered in every copy."""
+        with self._lock:
+            self._start.compute_bitmask()
+            return not self._start.is_error()
+
     def _check_rollback(self, where: str, first: list[int]) -> None:
         """Some grammars are for one direction alone, which the library says when it is asked to go back."""
         probe = self.matcher()
@@ -90,11 +97,6 @@ class CompiledGrammar(Grammar, MatcherSource):
         probe.rollback(len(first))
         if probe.is_error():
             raise UsageError(f"{where} cannot be taken back when a draft is rejected: {one_line(probe.get_error())}")
-
-    def is_usable(self) -> bool:
-        """Only a mask tells; a good one is remembered in every copy."""
-        self._start.compute_bitmask()
-        return not self._start.is_error()
 
 
 class GrammarCompiler:
