@@ -16,6 +16,7 @@ PROMISES = {
     "chat_stream.py": "draft tokens accepted",
     "compare.py": "-- identical: True",
     "async_streams.py": "steps for 3 answers",
+    "structured.py": "-- the form holds: True",
 }
 
 

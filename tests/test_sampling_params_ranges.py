@@ -33,6 +33,7 @@ ENDS: list[tuple[str, list[object]]] = [
     ("stop_token_ids", [[], [0, 3]]),
     ("ignore_eos", [True, False]),
     ("stop", ["a", []]),
+    ("response_format", [None, {"type": "text"}, {"type": "json_object"}, {"type": "regex", "pattern": "a"}]),
 ]
 
 

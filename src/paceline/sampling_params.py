@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from paceline import checks
 from paceline.errors import UsageError
+from paceline.response_format import ResponseFormat, checked_format
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,8 +33,8 @@ class SamplingParams:
     the default `temperature` of 0. What is out of range is refused, never moved into it.
 
     A token's logits go through these, in this order: `logits_processors`; `repetition_penalty`; `presence_penalty` and
-    `frequency_penalty`; `logit_bias`; `bad_words`; `allowed_token_ids`; `min_tokens`; `temperature`; `min_p`; `top_k`;
-    `top_p`. Each sees the tokens before it, those of the draft that it is checked with included.
+    `frequency_penalty`; `logit_bias`; `bad_words`; `allowed_token_ids`; `min_tokens`; `response_format`; `temperature`;
+    `min_p`; `top_k`; `top_p`. Each sees the tokens before it, those of the draft that it is checked with included.
 
     `max_tokens`: the most tokens to generate, at least 1; None means until the model's capacity.
 
@@ -64,6 +65,19 @@ class SamplingParams:
     `logits_processors`: functions of your own (see `UserLogitsProcessor`), the first of all: what they give probability
     to can still be banned behind them, as vLLM has it.
 
+    `response_format`: the form that the answer must have, kept as a `ResponseFormat`. One of
+
+        {"type": "text"}                                          any text, as None
+        {"type": "json_object"}                                   any JSON object
+        {"type": "json_schema", "json_schema": {"schema": {…}}}   JSON that the schema allows; properties in its order
+        {"type": "regex", "pattern": "…"}                         a regular expression, matched by all of the text
+        {"type": "grammar", "grammar": "…"}                       an EBNF, in Lark's syntax or GBNF (`root ::= …`)
+
+    `json_schema` may have a `name`, a `description` and `strict` beside the schema, as OpenAI's has: labels, which
+    change nothing; what is asked for is always enforced, and a keyword that cannot be is refused. The answer ends at an
+    end token where the form may end, or without one as soon as nothing could follow, before `min_tokens` too. One that
+    is cut short by `max_tokens` is the beginning of such a text.
+
     Raises UsageError for a value out of range. Equal values are equal and have one hash, if `logits_processors` do.
     """
 
@@ -87,6 +101,7 @@ class SamplingParams:
     logprobs: int | None = None
     prompt_logprobs: int | None = None
     logits_processors: Sequence[UserLogitsProcessor] = ()
+    response_format: Mapping[str, Any] | ResponseFormat | None = None
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -98,6 +113,7 @@ class SamplingParams:
             "logit_bias": checks.checked_biases(self.logit_bias),
             "allowed_token_ids": self._checked_allowed(),
             "logits_processors": self._checked_processors(),
+            "response_format": checked_format(self.response_format),
         }
         for name, value in kept.items():  # a value: hashable, never changed
             object.__setattr__(self, name, value)

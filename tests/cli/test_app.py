@@ -51,8 +51,8 @@ def test_help_tells_the_truth(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("arguments", "spared"),
     [
-        (["--help"], "numpy rich tokenizers jinja2"),
-        (["generate", "--help"], "numpy rich tokenizers jinja2"),
+        (["--help"], "numpy rich tokenizers jinja2 llguidance"),
+        (["generate", "--help"], "numpy rich tokenizers jinja2 llguidance"),
         (["--version"], "numpy rich tokenizers jinja2"),
         (["models"], "rich tokenizers jinja2"),
     ],

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from paceline._native import search_row
 from paceline.acceptance import reference
 from paceline.acceptance.base import Law, NonFiniteLogitsError, Sampler
+from paceline.acceptance.grammar.base import GrammarMask
 from paceline.acceptance.processors import (
     BadWords,
     Bits,
@@ -77,7 +78,10 @@ class CanonicalSampler(Sampler):
         row, mask = self._edited(logits, position, drafted), self._allowed(drafted)
         if self._native is None:
             return reference.sample(self._masked(row, mask, position), self._params, self._seed, position)
-        return self._native.sample(row, Draw(self._params, self._seed, position, mask=mask))
+        try:
+            return self._native.sample(row, Draw(self._params, self._seed, position, mask=mask))
+        except NothingAllowedError:
+            raise self._nothing_allowed(position) from None
 
     def law(self, logits: Row, position: int, drafted: Sequence[int] = ()) -> Law:
         """Raises as `sample` does."""
@@ -120,8 +124,15 @@ class CanonicalSampler(Sampler):
         if mask is not None:
             row = np.where(unpacked(mask, self._vocab_size), row, np.float32(-np.inf))
         if not row.max() > -np.inf:
-            raise NothingAllowedError(f"no token id is allowed at position {position}")
+            raise self._nothing_allowed(position)
         return row
+
+    def _nothing_allowed(self, position: int) -> NothingAllowedError:
+        is_grammar = any(isinstance(mask, GrammarMask) for mask in self._masks)
+        reason = (
+            "; what the response format asks for there is not to be had within the other limits" if is_grammar else ""
+        )
+        return NothingAllowedError(f"no token id is allowed at position {position}{reason}")
 
 
 def create_sampler(

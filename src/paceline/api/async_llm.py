@@ -81,6 +81,7 @@ class AsyncLLM:
         self._max_waiting = max_waiting
         self._max_buffered_tokens = max_buffered_tokens
         self._running: AsyncEngine | None = None
+        self._compiling = asyncio.Lock()
 
     @property
     def runtime(self) -> NativeRuntime:
@@ -123,7 +124,7 @@ class AsyncLLM:
         """
         terms, encoder = Terms.of(params, namespace, priority), self._loaded.encoder
         ids = await _encoded(prompts, lambda: [encoder.prompt(prompt) for prompt in as_prompts(prompts)])
-        return await self._answers(ids, terms)
+        return await self._answers(ids, await self._compiled(terms))
 
     async def chat(
         self,
@@ -144,7 +145,7 @@ class AsyncLLM:
         ids = await _encoded(
             messages, lambda: [encoder.conversation(each, options) for each in as_conversations(messages)]
         )
-        return await self._answers(ids, terms)
+        return await self._answers(ids, await self._compiled(terms))
 
     def stream(
         self,
@@ -169,7 +170,8 @@ class AsyncLLM:
         async def start() -> TokenStream:
             ids = await _encoded(asked, lambda: encoder.either(asked, options))
             collector.prompt_ids = tuple(ids)
-            return await engine.add_request(replace(request, prompt=ids))
+            grammar = (await self._compiled(terms)).grammar
+            return await engine.add_request(replace(request, prompt=ids, grammar=grammar))
 
         return AsyncStream(asyncio.create_task(start()), collector)
 
@@ -191,6 +193,17 @@ class AsyncLLM:
                 self._loaded.engine, max_waiting=self._max_waiting, max_buffered_tokens=self._max_buffered_tokens
             )
         return self._running
+
+    async def _compiled(self, terms: Terms) -> Terms:
+        """`Terms.compiled`, in a thread where there is something to compile, one after the other."""
+        wanted, grammars = terms.response_format, self._loaded.grammars
+        if wanted is None:
+            return terms
+        grammar = grammars.known(wanted)
+        if grammar is None:
+            async with self._compiling:
+                grammar = await asyncio.to_thread(grammars.compile, wanted)
+        return replace(terms, grammar=grammar)
 
     async def _answers(self, prompts: list[list[int]], terms: Terms) -> list[RequestOutput]:
         """In order; all or none."""

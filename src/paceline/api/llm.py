@@ -69,6 +69,7 @@ class LLM:
         self._encoder = loaded.encoder
         self._engine = loaded.engine
         self._rule = loaded.rule
+        self._grammars = loaded.grammars
 
     @property
     def runtime(self) -> NativeRuntime:
@@ -104,7 +105,7 @@ class LLM:
         `namespace`: requests of different ones share nothing that the cache remembers. `priority`: higher ones are
         served before others that are open, such as streams.
         """
-        terms = Terms.of(params, namespace, priority)
+        terms = Terms.of(params, namespace, priority).compiled(self._grammars)
         return self._run([terms.choices(self._encoder.prompt(prompt)) for prompt in as_prompts(prompts)])
 
     def chat(
@@ -122,7 +123,8 @@ class LLM:
         `tools`: functions that the model may call, in the OpenAI form. `chat_template_kwargs`: more variables of the
         chat template, such as `enable_thinking`. `namespace` and `priority` as in `generate`.
         """
-        terms, options = Terms.of(params, namespace, priority), ChatOptions(tools, chat_template_kwargs)
+        terms = Terms.of(params, namespace, priority).compiled(self._grammars)
+        options = ChatOptions(tools, chat_template_kwargs)
         conversations = as_conversations(messages)
         return self._run([terms.choices(self._encoder.conversation(each, options)) for each in conversations])
 
@@ -141,7 +143,8 @@ class LLM:
 
         Requests are computed together: whatever else is asked for while it is open brings this one forward too.
         """
-        terms, options = Terms.of(params, namespace, priority), ChatOptions(tools, chat_template_kwargs)
+        terms = Terms.of(params, namespace, priority).compiled(self._grammars)
+        options = ChatOptions(tools, chat_template_kwargs)
         sequence, collector = self._add(terms.only_choice(self._encoder.either(prompt, options)))
         return Stream(collector, self._step, lambda: self._abort(sequence))
 

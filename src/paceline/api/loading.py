@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.acceptance import AcceptanceRule
+from paceline.acceptance.grammar import GrammarCompiler
 from paceline.api.encoding import Encoder
 from paceline.api.speculation import Speculating, Speculation
 from paceline.checks import check_flag, check_integer
@@ -88,7 +89,9 @@ class ModelParts:
             options=options.of_engine(),
             records=records,
         )
-        return LoadedModel(self.runtime, tokenizer, Encoder(tokenizer, self.template, engine.max_length), engine, rule)
+        encoder = Encoder(tokenizer, self.template, engine.max_length)
+        grammars = GrammarCompiler(tokenizer.vocab_size, tokenizer.text_bytes)
+        return LoadedModel(self.runtime, tokenizer, encoder, engine, rule, grammars)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ class LoadedModel:
     encoder: Encoder
     engine: Engine
     rule: AcceptanceRule
+    grammars: GrammarCompiler
 
 
 def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord], None] | None) -> LoadedModel:

@@ -77,8 +77,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutput:
-    """An answer. `finish_reason` is "stop" (end of text or turn, a stop token or string), "length" (`max_tokens` or the
-    capacity), "error" (no token could be drawn, and `error` says why; the text before it stands) or "abort".
+    """An answer. `finish_reason` is "stop" (end of text or turn, a stop token or string, the end of the form that was
+    asked for), "length" (`max_tokens` or the capacity), "error" (no token could be drawn, and `error` says why; the
+    text before it stands) or "abort".
 
     `sample_seed`: asked again with it as `seed` and n = 1, the same request gives the same answer. `is_lossless`:
     whether tokens have the target's own distribution; False under a rule that was allowed to be lossy. `logprobs`: one

@@ -5,19 +5,22 @@ from dataclasses import dataclass, replace
 from secrets import randbits
 from typing import Self
 
+from paceline.acceptance.grammar import Grammar, GrammarCompiler
 from paceline.acceptance.noise import sample_seed
 from paceline.engine import Request
 from paceline.errors import UsageError
+from paceline.response_format import ResponseFormat, checked_format
 from paceline.sampling_params import SamplingParams
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Common to all prompts of a call."""
+    """Common to all prompts of a call. `grammar`: what the response format of `params` is compiled to."""
 
     params: SamplingParams
     namespace: str
     priority: int
+    grammar: Grammar | None = None
 
     @classmethod
     def of(cls, params: SamplingParams | None, namespace: str, priority: int) -> Self:
@@ -25,6 +28,16 @@ class Terms:
         if params is not None and not isinstance(params, SamplingParams):
             raise UsageError(f"params is {params!r}; expected SamplingParams or None")
         return cls(params if params is not None else SamplingParams(), namespace, priority)
+
+    @property
+    def response_format(self) -> ResponseFormat | None:
+        return checked_format(self.params.response_format)
+
+    def compiled(self, compiler: GrammarCompiler) -> Self:
+        """With the grammar, where there is a response format; a new one takes a while. Raises UsageError for one that
+        cannot be compiled."""
+        wanted = self.response_format
+        return self if wanted is None else replace(self, grammar=compiler.compile(wanted))
 
     def choices(self, ids: Sequence[int]) -> list[Request]:
         """The requests that answer one prompt, `params.n` of them. Without a seed one is drawn; at temperature 0, where
@@ -40,6 +53,7 @@ class Terms:
                 sample_seed=sample_seed(seed, i),
                 namespace=self.namespace,
                 priority=self.priority,
+                grammar=self.grammar,
             )
             for i in range(params.n)
         ]

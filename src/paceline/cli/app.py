@@ -49,12 +49,7 @@ def root(
 
 @app.command()
 def generate(
-    prompt: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROMPT", help="The prompt, or - for standard input (a newline at its end is not part of it)."
-        ),
-    ],
+    prompt: opt.Prompt,
     model: opt.Model = DEFAULT_MODEL,
     quantization: opt.Quantization = None,
     proposer: opt.Proposer = opt.ProposerName.OFF,
@@ -65,15 +60,10 @@ def generate(
     temperature: opt.Temperature = 0.0,
     top_p: opt.TopP = 1.0,
     seed: opt.Seed = None,
-    chat: Annotated[
-        bool | None,
-        typer.Option(
-            "--chat/--no-chat",
-            help="Whether the prompt is a message to answer or a text to continue. A message if not given, where the "
-            "model has a chat template.",
-            show_default=False,
-        ),
-    ] = None,
+    json_schema: opt.JsonSchema = None,
+    regex: opt.Regex = None,
+    grammar: opt.Grammar = None,
+    chat: opt.Chat = None,
     chat_template: opt.ChatTemplate = None,
     show_drafts: opt.ShowDrafts = False,
     max_model_len: opt.MaxModelLen = None,
@@ -87,6 +77,7 @@ def generate(
     """Answer one prompt. The text goes to standard output as it comes; Ctrl-C ends it with what there is."""
     with reported_failures(debug):
         with interrupts_at_once():
+            from paceline.cli.formats import response_format
             from paceline.cli.generate import generate as run
 
         run(
@@ -101,6 +92,7 @@ def generate(
                 temperature=temperature,
                 top_p=top_p,
                 seed=seed,
+                response_format=response_format(json_schema, regex, grammar),
             ),
             chat=chat,
             show_drafts=show_drafts,

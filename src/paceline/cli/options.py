@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,6 +46,21 @@ class ModelOptions:
     chat_template: str | None
 
 
+Prompt = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROMPT", help="The prompt, or - for standard input (a newline at its end is not part of it)."
+    ),
+]
+Chat = Annotated[
+    bool | None,
+    typer.Option(
+        "--chat/--no-chat",
+        help="Whether the prompt is a message to answer or a text to continue. A message if not given, where the model "
+        "has a chat template.",
+        show_default=False,
+    ),
+]
 Model = Annotated[
     str,
     typer.Option(
@@ -119,6 +135,33 @@ Seed = Annotated[
         "--seed",
         metavar="N",
         help="The same one gives the same answer; one is drawn if not given, and --json tells it.",
+        show_default=False,
+    ),
+]
+JsonSchema = Annotated[
+    str | None,
+    typer.Option(
+        "--json-schema",
+        metavar="FILE|JSON",
+        help="The answer is JSON that this schema allows: a file, or the schema itself, which begins with {.",
+        show_default=False,
+    ),
+]
+Regex = Annotated[
+    str | None,
+    typer.Option(
+        "--regex",
+        metavar="PATTERN",
+        help="The answer as a whole matches this regular expression.",
+        show_default=False,
+    ),
+]
+Grammar = Annotated[
+    Path | None,
+    typer.Option(
+        "--grammar",
+        metavar="FILE",
+        help="The answer is in the language of the grammar in FILE, written in Lark's syntax or in GBNF.",
         show_default=False,
     ),
 ]

@@ -6,6 +6,7 @@ from time import perf_counter
 
 from paceline.acceptance.base import Sampler
 from paceline.acceptance.canonical import create_sampler
+from paceline.acceptance.grammar.base import GrammarMask
 from paceline.acceptance.noise import MAX_SEED
 from paceline.acceptance.processors import Encode
 from paceline.acceptance.sampling import NativeSampler
@@ -50,6 +51,7 @@ class Admission:
         _check_fork(request, prompt, other)
         params, capacity = request.params, self._max_length - len(prompt)
         stop_ids = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else self._eos_ids)
+        grammar = None if request.grammar is None else request.grammar.mask(stop_ids)
         return SequenceState(
             id=sequence,
             request=request,
@@ -57,8 +59,9 @@ class Admission:
             num_prompt=len(prompt),
             max_tokens=capacity if params.max_tokens is None else min(params.max_tokens, capacity),
             stop_ids=stop_ids,
-            sampler=self._sampler(request, prompt, stop_ids),
+            sampler=self._sampler(request, prompt, stop_ids, grammar),
             stops=self._stops(params.stop),
+            grammar=grammar,
             arrived=perf_counter(),
         )
 
@@ -88,10 +91,25 @@ class Admission:
         if not isinstance(request.priority, int) or isinstance(request.priority, bool):
             raise UsageError(f"priority is {request.priority!r}; expected an integer, higher ones first")
         check_integer("sample_seed", request.sample_seed, 0, MAX_SEED)
+        self._check_grammar(request)
         if not isinstance(request.namespace, str):
             raise UsageError(f"namespace is {request.namespace!r}; expected a text")
 
-    def _sampler(self, request: Request, prompt: Sequence[int], stop_ids: frozenset[int]) -> Sampler:
+    def _check_grammar(self, request: Request) -> None:
+        grammar, response_format = request.grammar, request.params.response_format
+        if grammar is None and response_format is not None:
+            raise UsageError(
+                f"response_format is {response_format!r:.100} and grammar None; an engine compiles none, so give the "
+                "request what a GrammarCompiler makes of its response format"
+            )
+        if grammar is not None and grammar.vocab_size != self._vocab_size:
+            raise UsageError(
+                f"grammar is for a vocabulary of {grammar.vocab_size} tokens; this engine's has {self._vocab_size}"
+            )
+
+    def _sampler(
+        self, request: Request, prompt: Sequence[int], stop_ids: frozenset[int], grammar: GrammarMask | None
+    ) -> Sampler:
         return create_sampler(
             request.params,
             seed=request.sample_seed,
@@ -100,6 +118,7 @@ class Admission:
             banned_ids=self._banned_ids,
             stop_ids=stop_ids,
             encode=self._encode,
+            grammar=grammar,
             native=self._native,
         )
 

@@ -79,17 +79,22 @@ def decide(entry: BatchEntry, outcome: Outcome | None, logits: Logits | None = N
 def _end(state: SequenceState, outcome: Outcome) -> tuple[int, FinishReason | None, StopMatch | None]:
     """How many of the outcome's tokens are emitted, and why the sequence ends with them, if it does.
 
-    Of several ends the first counts, and at the same token a stop before a limit.
+    Of several ends the first counts, and at the same token a stop before a limit. A text that its grammar completes is
+    over whatever `min_tokens` says: nothing may follow.
     """
     tokens, num_output = outcome.tokens, state.num_output
     first = max(0, state.request.params.min_tokens - num_output)  # what comes before it cannot stop the answer
     stop = state.stops.find(tokens, first) if state.stops is not None and tokens else None
     num_left = min(state.max_tokens - num_output, stop.num_tokens if stop is not None else len(tokens))
+    complete = state.grammar.num_until_complete(tokens) if state.grammar is not None else None
+    num_left = num_left if complete is None else min(num_left, complete)
     for num, token in enumerate(tokens[:num_left], start=1):
         if token in state.stop_ids and num > first:
             return num, FinishReason.STOP, stop if stop is not None and stop.num_tokens == num else None
     if stop is not None and stop.num_tokens == num_left:
         return num_left, FinishReason.STOP, stop
+    if complete == num_left:
+        return num_left, FinishReason.STOP, None
     if num_left == state.max_tokens - num_output:
         return num_left, FinishReason.LENGTH, None
     return num_left, FinishReason.ERROR if outcome.error is not None else None, None

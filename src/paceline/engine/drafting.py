@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from paceline.acceptance.base import check_parents
+from paceline.acceptance.base import AcceptanceRule, check_parents
 from paceline.cache.coordinator import CacheCoordinator, DraftCache
 from paceline.cache.paged import PagedCache
 from paceline.controller.base import BatchView, Plan
 from paceline.controller.fixed import OFF
+from paceline.engine.batch import BatchEntry
+from paceline.engine.legality import legal_part
 from paceline.errors import UsageError
 from paceline.proposers.base import Ask, CachingProposer, Draft, Proposer
 
@@ -68,6 +70,21 @@ class ProposerGroup:
             for ask, draft in zip(wanted, self._proposers[name].propose(wanted), strict=True):
                 check_draft(draft, ask)
                 drafts[ask.sequence] = draft
+        return drafts
+
+    def legal(self, drafts: dict[int, Draft], entries: Iterable[BatchEntry], rule: AcceptanceRule) -> dict[int, Draft]:
+        """The drafts without what grammars forbid and nothing could come of, where leaving it out changes no law.
+
+        That is under rules that give plain decoding's tokens, and for drafts that were not sampled. A sampled token
+        stays: to drop it because of its value would bias the text. Its p is 0, so it is rejected.
+        """
+        for entry in entries:
+            grammar, draft = entry.state.grammar, drafts.get(entry.state.id)
+            if grammar is None or draft is None or not (draft.q is None or rule.is_token_identical):
+                continue
+            if draft.parents and self._proposers[draft.proposer].capabilities.has_cache:
+                continue  # its cache has a row for each node, found by the node's index
+            drafts[draft.sequence] = legal_part(draft, grammar)
         return drafts
 
 

@@ -173,6 +173,7 @@ class Engine:
         plan = check_plan(self._controller.plan(view), view)
         clock.begin_draft()
         drafts = self._proposers.propose(plan, view, self._cache)
+        drafts = self._proposers.legal(drafts, batch.entries, self._rule)
         clock.end_draft()
         segments = batch.rows(drafts)
         clock.begin_verify()

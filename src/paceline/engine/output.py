@@ -11,7 +11,7 @@ from paceline.value import value
 class FinishReason(StrEnum):
     """Why a sequence ended. A stop and a limit at the same token are a stop."""
 
-    STOP = "stop"  # an end-of-text or stop token was emitted, or a stop string completed
+    STOP = "stop"  # an end-of-text or stop token was emitted, a stop string or a grammar's text completed
     LENGTH = "length"  # the request's limit, or the capacity of the model
     ERROR = "error"  # no token could be drawn: logits that are not finite, everything banned, a processor that failed
     ABORT = "abort"  # the caller withdrew the request

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from paceline.acceptance.base import Sampler
+from paceline.acceptance.grammar.base import Grammar, GrammarMask
 from paceline.engine.stops import StopStrings
 from paceline.sampling_params import SamplingParams
 
@@ -18,7 +19,8 @@ class Request:
     `namespace`: the tenant; nothing that is remembered passes from one to another. `task_class`: a label for the
     controller. `num_speculative_tokens`: draft tokens for each step instead of the controller's own choice; 0 is none.
     `priority`: higher ones first; among equals, first come, first served. `fork_of`: a sequence with the same prompt,
-    another choice of one request (n > 1); this one begins with the positions that it has computed.
+    another choice of one request (n > 1); this one begins with the positions that it has computed. `grammar`: what
+    `params.response_format` was compiled to, which takes too long for an engine; every choice gets a state of its own.
 
     Not yet acted on: `prediction`, token ids that the answer may repeat; `deadline`, seconds from arrival by which it
     is wanted.
@@ -34,6 +36,7 @@ class Request:
     deadline: float | None = None
     priority: int = 0
     fork_of: int | None = None
+    grammar: Grammar | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +63,7 @@ class SequenceState:
     stop_ids: frozenset[int]
     sampler: Sampler
     stops: StopStrings | None = None
+    grammar: GrammarMask | None = None
     arrived: float = 0.0
     started: float | None = None
     length: int = 0
