@@ -122,10 +122,11 @@ def speculation() -> Iterator[str]:
 
     for path in sorted((ROOT / "benchmarks" / "results" / "speculation").glob("*.json")):
         result = read_result(path)
-        where, machine = result.provenance, result.provenance["machine"]
+        where = result.provenance
+        kind = f"{where['cpu']}, {where['machine']['isa']}"
         yield f"""## Speculation: {path.stem}
 
-On {where["num_cpus"]} processors ({where["cpu"]}, {machine["isa"]}), {where["date"]}, Paceline {where["paceline"]}. Made by
+On {where["num_cpus"]} processors ({kind}), {where["date"]}, Paceline {where["paceline"]}. Made by
 
     {where["command"]}
 
