@@ -20,11 +20,14 @@ _DEBUG_KEY = "paceline.debug"
 _OPTIONS = {
     "max_model_len": "--max-model-len",
     "max_tokens": "--max-tokens",
+    "min_p": "--min-p",
     "min_tokens": "--min-tokens",
     "num_speculative_tokens": "--num-speculative-tokens",
     "num_threads": "--threads",
     "quantization": "--quantization",
+    "seed": "--seed",
     "temperature": "--temperature",
+    "top_k": "--top-k",
     "top_p": "--top-p",
     "chat_template": "--chat-template",
 }  # parameters of the library, and the options that stand for them
