@@ -92,22 +92,44 @@ int RowSampler::sample(const float* logits, const Draw& draw) {
   if (draw.temperature == 0) return first;
   Search search = begin(draw, top, first);
   if (!truncates(draw, vocab_size_)) return search_row(search, row);
-  narrow(draw, top, row);
-  const int token = search_candidates(search);
+  const float threshold = find_threshold(draw, top);
+  const bool is_whole = has_top_p_alone(draw, vocab_size_) && reaches_most(threshold);
+  if (!is_whole) narrow(draw, threshold, row);
+  const int token = is_whole ? search_row(search, row) : search_candidates(search);
   if (draw.top_p == 1) return token;
-  // Mostly the best of all candidates is also the best of those that top-p keeps, which then need not be told apart;
-  // and mostly the candidates weigh enough to show it, without all that lies below them.
+  // Mostly the best of all candidates is also the best of those that top-p keeps, which then need not be told apart.
+  const Candidates& c = candidates_;
+  const bool is_kept = is_whole ? is_surely_kept(draw, top, row[token], row, vocab_size_)
+                                : is_surely_kept(draw, top, row[token], c.values.data(), c.size);
+  if (is_kept) return token;
+  if (is_whole) gather(row, threshold);
+  if (keep_top_p(draw, top, row, token)) return token;
+  search = begin(draw, top, first);
+  return search_candidates(search);
+}
+
+// Whether top-p surely keeps a token of that value, as estimates of what lies above it and of all candidates tell.
+// Unlikely values, ties among them, may be kept without being so surely.
+bool RowSampler::is_surely_kept(const Draw& draw, float top, float value, const float* values,
+                                std::size_t count) const {
+  constexpr double kMost = 1 + 1e-4, kLeast = 1 - 1e-4, kSlack = 1e-5;  // ten times the errors
+  const Masses masses = kernels_.estimate_masses({value, top, static_cast<float>(1 / draw.temperature)}, values, count);
+  return masses.above * kMost + kSlack < draw.top_p * (masses.total * kLeast - kSlack);
+}
+
+// Keeps of the candidates what top-p does, or returns true where `token`, the best of them, is among those: mostly the
+// candidates weigh enough to show it, without all that lies below them.
+bool RowSampler::keep_top_p(const Draw& draw, float top, const float* row, int token) {
   const Weighing weighing{draw.temperature, static_cast<double>(top) / draw.temperature};
   Candidates& c = candidates_;
   std::int64_t total = kernels_.weigh_all(weighing, c.values.data(), c.size, c.weights.data());
   const std::int64_t above = weight_above(c, row[token], token);
-  if (above < top_p_limit(draw.top_p, total)) return token;
+  if (above < top_p_limit(draw.top_p, total)) return true;
   if (has_top_p_alone(draw, vocab_size_)) total = weigh_row(weighing, top, row);
   const std::int64_t limit = top_p_limit(draw.top_p, total);
-  if (above < limit) return token;
+  if (above < limit) return true;
   keep_prefix(c, limit);
-  search = begin(draw, top, first);
-  return search_candidates(search);
+  return false;
 }
 
 // Returns false where a replacement is no logit.
@@ -138,13 +160,25 @@ int RowSampler::first_of(float value, const float* row) const {
   return static_cast<int>(std::find(begin, row + vocab_size_, value) - row);
 }
 
-// Makes candidates of what min-p and top-k keep; with top-p alone, of all that it can keep.
-void RowSampler::narrow(const Draw& draw, float top, const float* row) {
+// No number below it is kept.
+float RowSampler::find_threshold(const Draw& draw, float top) {
+  if (has_top_p_alone(draw, vocab_size_)) return top_p_threshold(draw, top);
   const double scaled_top = static_cast<double>(top) / draw.temperature;
   float threshold = kLowestFinite;
   if (has_min_p(draw)) threshold = lowest_at_least(scaled_top + draw.log_min_p, draw.temperature);
   if (has_top_k(draw, vocab_size_)) threshold = std::max(threshold, top_k_threshold(draw.top_k));
-  if (has_top_p_alone(draw, vocab_size_)) threshold = top_p_threshold(draw, top);
+  return threshold;
+}
+
+// Whether so many numbers may reach the threshold that it is as well to look at all.
+bool RowSampler::reaches_most(float threshold) const {
+  const auto reaches = [=](float value) { return value >= threshold; };
+  return 2 * static_cast<std::size_t>(std::count_if(highest_.data(), highest_.data() + num_blocks(), reaches)) >
+         num_blocks();
+}
+
+// Makes candidates of what min-p and top-k keep; with top-p alone, of all that it can keep.
+void RowSampler::narrow(const Draw& draw, float threshold, const float* row) {
   gather(row, threshold);
   Candidates& c = candidates_;
   if (!has_top_k(draw, vocab_size_) || static_cast<std::size_t>(draw.top_k) >= c.size) return;

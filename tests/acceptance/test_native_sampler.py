@@ -124,6 +124,29 @@ def test_whole_vocabularies(isa: str) -> None:
                 assert sampler.sample(logits, Draw(params, 5, position)) == sample(logits, params, 5, position)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("size", "deviation"), [(200, 0.5), (1031, 2.0), (20_000, 1.0)])
+def test_top_p_at_the_edge_of_the_winner(isa: str, size: int, deviation: float) -> None:
+    """Top-p that just keeps the token of the best noise, and just does not, where no estimate can tell."""
+    random = np.random.default_rng(8)
+    sampler = NativeSampler(size, isa)
+    is_kept = {True: 0, False: 0}
+    for position in range(12):
+        logits = random.normal(0, deviation, size).astype(np.float32)
+        winner = sample(logits, DrawParams(0.8), 2, position)
+        weights = np.round(np.exp((logits.astype(np.float64) - logits.max()) / 0.8) * 2.0**42).astype(np.int64)
+        is_above = (logits > logits[winner]) | ((logits == logits[winner]) & (np.arange(size) < winner))
+        edge = int(weights[is_above].sum()) / int(weights.sum())
+        if edge == 0:
+            continue
+        for shift in (-1e-3, -1e-5, -1e-9, -1e-13, 0, 1e-13, 1e-9, 1e-5, 1e-3):
+            params = DrawParams(0.8, top_p=edge * (1 + shift))
+            token = sample(logits, params, 2, position)
+            assert sampler.sample(logits, Draw(params, 2, position)) == token
+            is_kept[token == winner] += 1
+    assert min(is_kept.values()) > 10
+
+
 def test_every_part_of_the_key_counts() -> None:
     logits = np.zeros(1000, np.float32)
     sampler = NativeSampler(1000)
