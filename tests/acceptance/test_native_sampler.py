@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from samplers import make_decoder
 
 from paceline import _native
 from paceline.acceptance import NonFiniteLogitsError
@@ -244,18 +245,6 @@ def test_rows_that_are_none() -> None:
         sampler.sample_rows(np.zeros((2, 40), np.float32), [0, 1], [draw])
     with pytest.raises(ValueError, match="logits"):
         NativeSampler(0)
-
-
-def make_decoder(num_threads: int) -> _native.Decoder:
-    config = _native.DecoderConfig()
-    sizes = {"num_layers": 1, "hidden_size": 32, "intermediate_size": 32, "num_heads": 1, "num_kv_heads": 1}
-    sizes |= {"head_dim": 32, "vocab_size": 32, "rope_dim": 32, "max_length": 16, "max_rows": 1, "max_logits_rows": 1}
-    for name, number in {**sizes, "num_pages": 1, "num_threads": num_threads}.items():
-        setattr(config, name, number)
-    config.rope_frequencies, config.rope_magnitudes = [[1.0] * 16], [1.0]
-    config.layer_ropes, config.layer_windows = [0], [0]
-    config.attention_scale, config.embedding_scale, config.rms_norm_eps, config.isa = 1.0, 1.0, 1e-5, "auto"
-    return _native.Decoder(config)
 
 
 def test_rows_dealt_out_to_threads() -> None:
