@@ -31,7 +31,7 @@ def questions(tokenizer: Tokenizer, size: int) -> list[list[int]]:
 def check_identity(model: Model, requests: Sequence[Request]) -> RandomController:
     """Together, drafted for and preempted, each request has the text that it has alone."""
     expected = serve_plainly(*model, requests)
-    assert len(set(expected)) > 0.8 * len(requests)
+    assert len(set(expected)) > 20, "so many texts are different ones"
     controller = RandomController()
     engine = drafting_engine(*model, controller, requests, expected)
     assert serve(engine, requests, Random(3)) == expected
