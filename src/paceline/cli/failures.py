@@ -18,13 +18,17 @@ EXIT_FAILURE = 1
 EXIT_BROKEN_PIPE = 141
 _DEBUG_KEY = "paceline.debug"
 _OPTIONS = {
+    "burstiness": "--burstiness",
+    "concurrency": "--concurrency",
     "max_model_len": "--max-model-len",
     "max_tokens": "--max-tokens",
     "min_p": "--min-p",
     "min_tokens": "--min-tokens",
+    "num_prompts": "--num-prompts",
     "num_speculative_tokens": "--num-speculative-tokens",
     "num_threads": "--threads",
     "quantization": "--quantization",
+    "request_rate": "--request-rate",
     "seed": "--seed",
     "temperature": "--temperature",
     "top_k": "--top-k",
