@@ -24,7 +24,7 @@ NATIVE_TESTS := tests/runtime tests/models/test_damaged.py tests/acceptance/test
   --ignore=tests/runtime/test_native_golden.py --ignore=tests/runtime/test_real_models.py \
   --deselect=tests/runtime/test_row_invariance.py::test_contract_on_the_default_model
 # A forked child keeps the parent's threads in the sanitizer's books, which then end it for a new thread with an old id.
-THREAD_TESTS := tests/runtime/test_threads.py \
+THREAD_TESTS := tests/runtime/test_threads.py tests/runtime/test_sampler_threads.py \
   --deselect=tests/runtime/test_threads.py::test_a_forked_child_with_threads_of_its_own
 
 .PHONY: help demo test test-slow test-models test-native test-emulated fuzz soak sanitize sanitize-threads lint format bench bench-engines docs clean check-system

@@ -1,6 +1,6 @@
 """What drawing tokens costs: the compiled sampler on rows of logits, of two vocabularies and several shapes.
 
-    python benchmarks/sampling.py [--rounds R] [--threads N] [--json OUT]
+    python benchmarks/sampling.py [--rounds R] [--threads N] [--isa NAME] [--json OUT]
 
 Rows are of two shapes. `peaked` is what models mostly give: normal logits of deviation 2.5 and a few tokens far above
 them. `flat` is the hard case: normal logits of deviation 1, of which top-p keeps two thirds. The settings take turns in
@@ -38,7 +38,7 @@ def make_rows(num_rows: int, vocab_size: int, shape: str) -> NDArray[np.float32]
     return rows
 
 
-def make_decoder(num_threads: int) -> object:
+def make_decoder(num_threads: int, isa: str) -> object:
     """A decoder of one tiny layer, for its threads."""
     from paceline import _native
 
@@ -49,19 +49,19 @@ def make_decoder(num_threads: int) -> object:
         setattr(config, name, number)
     config.rope_frequencies, config.rope_magnitudes = [[1.0] * 16], [1.0]
     config.layer_ropes, config.layer_windows = [0], [0]
-    config.attention_scale, config.embedding_scale, config.rms_norm_eps, config.isa = 1.0, 1.0, 1e-5, "auto"
+    config.attention_scale, config.embedding_scale, config.rms_norm_eps, config.isa = 1.0, 1.0, 1e-5, isa
     return _native.Decoder(config)
 
 
-def make_cases(num_threads: int) -> dict[str, Callable[[int], float]]:
+def make_cases(num_threads: int, isa: str) -> dict[str, Callable[[int], float]]:
     """By name: from a round to the milliseconds of its draws."""
     from paceline.acceptance.reference import DrawParams
     from paceline.acceptance.sampling import Draw, NativeSampler
 
-    decoder = make_decoder(num_threads)
+    decoder = make_decoder(num_threads, isa)
     cases: dict[str, Callable[[int], float]] = {}
     for num_rows, vocab_size in SIZES:
-        sampler = NativeSampler(vocab_size, decoder=decoder, num_threads=num_threads)  # type: ignore[arg-type]
+        sampler = NativeSampler(vocab_size, isa, decoder=decoder, num_threads=num_threads)  # type: ignore[arg-type]
         for shape in SHAPES:
             rows = make_rows(num_rows, vocab_size, shape)
             for name, setting in SETTINGS.items():
@@ -90,9 +90,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--isa", default="auto", help="one of paceline.runtime.native.runnable_isas")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    cases = make_cases(arguments.threads)
+    cases = make_cases(arguments.threads, arguments.isa)
     times: dict[str, list[float]] = {name: [] for name in cases}
     for step in range(arguments.rounds):
         for name, measure in cases.items():

@@ -4,9 +4,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from gguf_files import write_tiny_llama
 from hub_server import HubServer, serve_hub
+
+from paceline.models import GGUFFile
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +24,21 @@ def smollm2_path() -> Path:
 def tiny_llama_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("models") / "tiny.gguf"
     write_tiny_llama(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def flat_llama_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model that is unsure of itself: scaled down before its head, so that many tokens are likely."""
+    path = tmp_path_factory.mktemp("models") / "flat.gguf"
+    write_tiny_llama(path)
+    with GGUFFile.open(path) as file:
+        tensor = file.tensors["output_norm.weight"]
+    with path.open("r+b") as raw:
+        raw.seek(tensor.offset)
+        scaled = np.frombuffer(raw.read(tensor.num_bytes), np.float32) * np.float32(0.08)
+        raw.seek(tensor.offset)
+        raw.write(scaled.tobytes())
     return path
 
 

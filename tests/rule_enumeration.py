@@ -100,6 +100,10 @@ class Target:
         law.flags.writeable = False  # no rule may change it
         return law
 
+    def law_behind(self, committed: Tokens, drafted: Tokens) -> Law:
+        """What a sampler that was told of `committed` says of the row behind `drafted`."""
+        return self.law((*committed, *drafted))
+
     def joint(self, sequence: Tokens, begin: int = 0) -> float:
         """Probability of `sequence` given its first `begin` tokens. What cannot come up is not looked into."""
         probability = 1.0
@@ -126,7 +130,7 @@ class EnumeratedSampler:
         if not np.isfinite(logits).all():
             raise NonFiniteLogitsError(f"position {position}")
         assert (logits == self._target.logits(prefix)).all()
-        return self._target.law(prefix)
+        return self._target.law_behind(self._committed, tuple(drafted))
 
     def sample(self, logits: Row, position: int, drafted: Sequence[int] = ()) -> int:
         return self._chances.draw(("target", position), self.law(logits, position, drafted))
@@ -267,7 +271,9 @@ def many_steps(
         committed: Tokens = ()
         while len(committed) < length:
             given = verification(target, committed, draft(committed, chances), chances)
-            committed += decide(rule, given, make_draws(chances, len(committed))).tokens
+            outcome = decide(rule, given, make_draws(chances, len(committed)))
+            assert outcome.tokens, outcome.error
+            committed += outcome.tokens
         return committed
 
     return [(chances.probability, tokens) for chances, tokens in explore(program)]

@@ -29,6 +29,7 @@ constexpr Kernels make_table(const char* name, void (*multiply)(const Product&, 
           multiply_floats<Isa>,
           scan_row<Isa>,
           weigh_all<Isa>,
+          estimate_masses<Isa>,
           find_contenders<Isa>};
 }
 

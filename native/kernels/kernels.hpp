@@ -159,6 +159,19 @@ struct Weighing {
   double lowest = kLowestExponent;
 };
 
+// A token before the most likely one, of which top-p has to know how much lies above it.
+struct Prospect {
+  float value;
+  float top;  // the highest number of the row
+  float inverse_temperature;
+};
+
+// Sums of exp((number - top) / temperature), as float32 has them: an error of up to 1e-5 of each, and 1e-6.
+struct Masses {
+  double above;  // of the numbers not below the prospect's value, itself among them
+  double total;
+};
+
 // Which tokens of a row may still win argmax((value - top) / temperature + g).
 struct Contest {
   NoiseKey key;
@@ -219,6 +232,8 @@ struct Kernels {
   bool (*scan_row)(const float* values, std::size_t count, float* highest);
   // The weights for top-p of numbers that are finite or -inf. Returns their sum.
   std::int64_t (*weigh_all)(const Weighing&, const float* values, std::size_t count, std::int64_t* weights);
+  // Of numbers that are finite or -inf. `above` may be more, by numbers that are less than 1e-30 below the value.
+  Masses (*estimate_masses)(const Prospect&, const float* values, std::size_t count);
   // The indices i of values that may reach the contest's limit with the noise of token ids[i] + first, and few that do
   // not. Returns how many were written to `found`, which has room for `count` and one more.
   std::size_t (*find_contenders)(const Contest&, const float* values, const std::int32_t* ids, std::int32_t first,

@@ -1,6 +1,7 @@
 // The parts of sampling that look at every number of a row.
 #pragma once
 
+#include "kernels/elementwise.hpp"
 #include "kernels/kernels.hpp"
 #include "sampling/elementary.hpp"
 
@@ -62,6 +63,42 @@ std::int64_t weigh_all(const Weighing& given, const float* values, std::size_t c
     sum += weight;
   }
   return sum;
+}
+
+// With d = (number - top) / temperature, |d| at most 31 where it counts, the roundings of d and the exponential's error
+// come to 6e-6 of a mass, those of 32 additions in a lane and of the lanes to 3e-6; what has less than 2^-43 of the
+// highest's mass weighs nothing, 2^20 times. The clamp is 1 from the value upwards and 0 from 1e-30 below it.
+template <class Isa>
+Masses estimate_masses(const Prospect& prospect, const float* values, std::size_t count) {
+  constexpr int kChains = 4;
+  constexpr std::size_t kPart = 8 * kChains * 32;
+  using F8 = typename Isa::F8;
+  const F8 zero = Isa::zero(), one = Isa::splat(1.0f), steep = Isa::splat(1e30f);
+  const F8 value = Isa::splat(prospect.value), top = Isa::splat(prospect.top);
+  const F8 inverse_temperature = Isa::splat(prospect.inverse_temperature);
+  const auto add = [&](F8 number, F8& above, F8& total) __attribute__((always_inline)) {
+    const F8 mass = exponential<Isa>(Isa::mul(Isa::sub(number, top), inverse_temperature));
+    const F8 share = Isa::min(one, Isa::max(zero, Isa::fma(Isa::sub(number, value), steep, one)));
+    above = Isa::fma(mass, share, above);
+    total = Isa::add(total, mass);
+  };
+  Masses masses{0, 0};
+  for (std::size_t begin = 0; begin < count; begin += kPart) {
+    const std::size_t end = begin + kPart < count ? begin + kPart : count;
+    F8 above[kChains] = {zero, zero, zero, zero}, total[kChains] = {zero, zero, zero, zero};
+    std::size_t i = begin;
+    for (; i + 8 * kChains <= end; i += 8 * kChains) {
+      for (int c = 0; c < kChains; ++c) add(Isa::load(values + i + 8 * c), above[c], total[c]);
+    }
+    for (; i < end; i += 8) {
+      float rest[8];
+      for (std::size_t j = 0; j < 8; ++j) rest[j] = i + j < end ? values[i + j] : -__builtin_inff();
+      add(Isa::load(rest), above[0], total[0]);
+    }
+    masses.above += Isa::sum(Isa::add(Isa::add(above[0], above[1]), Isa::add(above[2], above[3])));
+    masses.total += Isa::sum(Isa::add(Isa::add(total[0], total[1]), Isa::add(total[2], total[3])));
+  }
+  return masses;
 }
 
 // With d = (value - top) / temperature: d + g >= limit is possible only where d + bound > limit - kContenderMargin, for

@@ -6,51 +6,14 @@
 #include <numeric>
 
 #include "sampling/noise.hpp"
+#include "sampling/truncation.hpp"
 #include "support/check.hpp"
 #include "support/float_mode.hpp"
 
 namespace paceline {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kLowestFinite = std::numeric_limits<float>::lowest();
 constexpr int kFirstBlock = 64;  // of a search: the sooner the best is good, the fewer are looked at closely
-
-bool has_top_k(const Draw& draw, std::size_t vocab_size) {
-  return draw.top_k > 0 && static_cast<std::size_t>(draw.top_k) < vocab_size;
-}
-
-bool has_min_p(const Draw& draw) { return draw.log_min_p > -std::numeric_limits<double>::infinity(); }
-
-bool truncates(const Draw& draw, std::size_t vocab_size) {
-  return has_min_p(draw) || has_top_k(draw, vocab_size) || draw.top_p < 1;
-}
-
-bool has_top_p_alone(const Draw& draw, std::size_t vocab_size) {
-  return draw.top_p < 1 && !has_min_p(draw) && !has_top_k(draw, vocab_size);
-}
-
-// The lowest float32 that, divided by the temperature, is at least `least`.
-float lowest_at_least(double least, double temperature) {
-  const auto is_enough = [&](float value) { return static_cast<double>(value) / temperature >= least; };
-  auto value = static_cast<float>(least * temperature);
-  while (!is_enough(value)) value = std::nextafter(value, kInfinity);
-  while (value > kLowestFinite && is_enough(std::nextafter(value, -kInfinity))) {
-    value = std::nextafter(value, -kInfinity);
-  }
-  return value;
-}
-
-// A float32 so low that whatever is below it has an exponent below `exponent`: (value - top) / temperature.
-float lowest_with(double exponent, double temperature, float top) {
-  const double value = static_cast<double>(top) + exponent * temperature;
-  return std::max(std::nextafter(static_cast<float>(value), -kInfinity), kLowestFinite);
-}
-
-// Sums of weights before which top-p keeps a token.
-std::int64_t top_p_limit(double top_p, std::int64_t total) {
-  return std::min(static_cast<std::int64_t>(std::ceil(top_p * static_cast<double>(total))), total);
-}
 
 }  // namespace
 
@@ -92,22 +55,44 @@ int RowSampler::sample(const float* logits, const Draw& draw) {
   if (draw.temperature == 0) return first;
   Search search = begin(draw, top, first);
   if (!truncates(draw, vocab_size_)) return search_row(search, row);
-  narrow(draw, top, row);
-  const int token = search_candidates(search);
+  const float threshold = find_threshold(draw, top);
+  const bool is_whole = has_top_p_alone(draw, vocab_size_) && reaches_most(threshold);
+  if (!is_whole) narrow(draw, threshold, row);
+  const int token = is_whole ? search_row(search, row) : search_candidates(search);
   if (draw.top_p == 1) return token;
-  // Mostly the best of all candidates is also the best of those that top-p keeps, which then need not be told apart;
-  // and mostly the candidates weigh enough to show it, without all that lies below them.
+  // Mostly the best of all candidates is also the best of those that top-p keeps, which then need not be told apart.
+  const Candidates& c = candidates_;
+  const bool is_kept = is_whole ? is_surely_kept(draw, top, row[token], row, vocab_size_)
+                                : is_surely_kept(draw, top, row[token], c.values.data(), c.size);
+  if (is_kept) return token;
+  if (is_whole) gather(row, threshold);
+  if (keep_top_p(draw, top, row, token)) return token;
+  search = begin(draw, top, first);
+  return search_candidates(search);
+}
+
+// Whether top-p surely keeps a token of that value, as estimates of what lies above it and of all candidates tell.
+// Unlikely values, ties among them, may be kept without being so surely.
+bool RowSampler::is_surely_kept(const Draw& draw, float top, float value, const float* values,
+                                std::size_t count) const {
+  constexpr double kMost = 1 + 1e-4, kLeast = 1 - 1e-4, kSlack = 1e-5;  // ten times the errors
+  const Masses masses = kernels_.estimate_masses({value, top, static_cast<float>(1 / draw.temperature)}, values, count);
+  return masses.above * kMost + kSlack < draw.top_p * (masses.total * kLeast - kSlack);
+}
+
+// Keeps of the candidates what top-p does, or returns true where `token`, the best of them, is among those: mostly the
+// candidates weigh enough to show it, without all that lies below them.
+bool RowSampler::keep_top_p(const Draw& draw, float top, const float* row, int token) {
   const Weighing weighing{draw.temperature, static_cast<double>(top) / draw.temperature};
   Candidates& c = candidates_;
   std::int64_t total = kernels_.weigh_all(weighing, c.values.data(), c.size, c.weights.data());
   const std::int64_t above = weight_above(c, row[token], token);
-  if (above < top_p_limit(draw.top_p, total)) return token;
+  if (above < top_p_limit(draw.top_p, total)) return true;
   if (has_top_p_alone(draw, vocab_size_)) total = weigh_row(weighing, top, row);
   const std::int64_t limit = top_p_limit(draw.top_p, total);
-  if (above < limit) return token;
+  if (above < limit) return true;
   keep_prefix(c, limit);
-  search = begin(draw, top, first);
-  return search_candidates(search);
+  return false;
 }
 
 // Returns false where a replacement is no logit.
@@ -138,13 +123,25 @@ int RowSampler::first_of(float value, const float* row) const {
   return static_cast<int>(std::find(begin, row + vocab_size_, value) - row);
 }
 
-// Makes candidates of what min-p and top-k keep; with top-p alone, of all that it can keep.
-void RowSampler::narrow(const Draw& draw, float top, const float* row) {
+// No number below it is kept.
+float RowSampler::find_threshold(const Draw& draw, float top) {
+  if (has_top_p_alone(draw, vocab_size_)) return top_p_threshold(draw, top);
   const double scaled_top = static_cast<double>(top) / draw.temperature;
   float threshold = kLowestFinite;
   if (has_min_p(draw)) threshold = lowest_at_least(scaled_top + draw.log_min_p, draw.temperature);
   if (has_top_k(draw, vocab_size_)) threshold = std::max(threshold, top_k_threshold(draw.top_k));
-  if (has_top_p_alone(draw, vocab_size_)) threshold = top_p_threshold(draw, top);
+  return threshold;
+}
+
+// Whether so many numbers may reach the threshold that it is as well to look at all.
+bool RowSampler::reaches_most(float threshold) const {
+  const auto reaches = [=](float value) { return value >= threshold; };
+  return 2 * static_cast<std::size_t>(std::count_if(highest_.data(), highest_.data() + num_blocks(), reaches)) >
+         num_blocks();
+}
+
+// Makes candidates of what min-p and top-k keep; with top-p alone, of all that it can keep.
+void RowSampler::narrow(const Draw& draw, float threshold, const float* row) {
   gather(row, threshold);
   Candidates& c = candidates_;
   if (!has_top_k(draw, vocab_size_) || static_cast<std::size_t>(draw.top_k) >= c.size) return;

@@ -54,7 +54,11 @@ class RowSampler {
   bool edit(const float* logits, const Draw& draw);
   float highest_of_row() const;
   int first_of(float value, const float* row) const;
-  void narrow(const Draw& draw, float top, const float* row);
+  float find_threshold(const Draw& draw, float top);
+  bool reaches_most(float threshold) const;
+  void narrow(const Draw& draw, float threshold, const float* row);
+  bool is_surely_kept(const Draw& draw, float top, float value, const float* values, std::size_t count) const;
+  bool keep_top_p(const Draw& draw, float top, const float* row, int token);
   float top_p_threshold(const Draw& draw, float top);
   std::int64_t weigh_row(const Weighing& weighing, float top, const float* row) const;
   float top_k_threshold(std::int64_t top_k);

@@ -1,4 +1,5 @@
 // The highest numbers, the weights and the contenders of a row.
+#include <array>
 #include <limits>
 
 #include "tests/recorder.hpp"
@@ -33,6 +34,17 @@ void run_weights(const Kernels& kernels, std::vector<float> row, Recorder& out) 
   }
 }
 
+void run_masses(const Kernels& kernels, std::vector<float> row, Recorder& out) {
+  row[row.size() / 2] = -kInfinity;
+  for (const float value : {-5.0f, row[0], 2.0f}) {
+    for (const float inverse_temperature : {1e4f, 1.25f, 0.1f}) {
+      out.begin("estimate_masses of " + std::to_string(row.size()));
+      const Masses masses = kernels.estimate_masses({value, 4.0f, inverse_temperature}, row.data(), row.size());
+      out.add_all(std::array{static_cast<float>(masses.above), static_cast<float>(masses.total)});
+    }
+  }
+}
+
 void run_contenders(const Kernels& kernels, const std::vector<float>& row, Recorder& out) {
   std::vector<std::int32_t> ids(row.size()), found(row.size() + 1);
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(3 * i);
@@ -52,6 +64,7 @@ void run_sampling(const Kernels& kernels, Recorder& out) {
     const auto row = random.floats(count, 4.0f);
     run_scan(kernels, row, out);
     run_weights(kernels, row, out);
+    run_masses(kernels, row, out);
     run_contenders(kernels, row, out);
   }
 }

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from paceline.acceptance import reference
 from paceline.acceptance.base import NonFiniteLogitsError
 from paceline.acceptance.canonical import CanonicalSampler, create_sampler
 from paceline.acceptance.processors import FixedMask
@@ -83,6 +84,29 @@ def test_compiled_code_draws_what_array_code_draws(fields: dict[str, Any], tempe
         compiled.extend([token])
         array.extend([token])
     assert ROW.tobytes() == before
+
+
+def one_token_only(row: Any) -> Any:
+    return np.where(np.arange(SIZE) == 5, row, -np.inf).astype(row.dtype)
+
+
+@pytest.mark.parametrize(
+    ("owner", "function", "other"),
+    [
+        (CanonicalSampler, "_edited", lambda _, row, *__: one_token_only(row[:SIZE])),
+        (CanonicalSampler, "_allowed", lambda *_: only([5], SIZE)),
+        (CanonicalSampler, "_masked", lambda _, row, *__: one_token_only(row)),
+        (reference, "truncated", lambda row, *_: one_token_only(row.astype(np.float64))),
+    ],
+)
+def test_the_law_is_made_of_what_draws(owner: Any, function: str, other: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With another function in its place, the law and the draw both go its way."""
+    sampler = make(False, temperature=1.0, presence_penalty=1.0, banned_ids=[3])
+    assert sampler.law(ROW, 9, [1])[5] < 0.5
+    assert {sampler.sample(ROW, position, [1]) for position in range(9, 30)} != {5}
+    monkeypatch.setattr(owner, function, other)
+    assert sampler.law(ROW, 9, [1])[5] == 1
+    assert {sampler.sample(ROW, position, [1]) for position in range(9, 30)} == {5}
 
 
 def test_seeds_and_positions_key_the_noise() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from samplers import make_decoder
 
 from paceline import _native
 from paceline.acceptance import NonFiniteLogitsError
@@ -124,6 +125,29 @@ def test_whole_vocabularies(isa: str) -> None:
                 assert sampler.sample(logits, Draw(params, 5, position)) == sample(logits, params, 5, position)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("size", "deviation"), [(200, 0.5), (1031, 2.0), (20_000, 1.0)])
+def test_top_p_at_the_edge_of_the_winner(isa: str, size: int, deviation: float) -> None:
+    """Top-p that just keeps the token of the best noise, and just does not, where no estimate can tell."""
+    random = np.random.default_rng(8)
+    sampler = NativeSampler(size, isa)
+    is_kept = {True: 0, False: 0}
+    for position in range(12):
+        logits = random.normal(0, deviation, size).astype(np.float32)
+        winner = sample(logits, DrawParams(0.8), 2, position)
+        weights = np.round(np.exp((logits.astype(np.float64) - logits.max()) / 0.8) * 2.0**42).astype(np.int64)
+        is_above = (logits > logits[winner]) | ((logits == logits[winner]) & (np.arange(size) < winner))
+        edge = int(weights[is_above].sum()) / int(weights.sum())
+        if edge == 0:
+            continue
+        for shift in (-1e-3, -1e-5, -1e-9, -1e-13, 0, 1e-13, 1e-9, 1e-5, 1e-3):
+            params = DrawParams(0.8, top_p=edge * (1 + shift))
+            token = sample(logits, params, 2, position)
+            assert sampler.sample(logits, Draw(params, 2, position)) == token
+            is_kept[token == winner] += 1
+    assert min(is_kept.values()) > 10
+
+
 def test_every_part_of_the_key_counts() -> None:
     logits = np.zeros(1000, np.float32)
     sampler = NativeSampler(1000)
@@ -221,18 +245,6 @@ def test_rows_that_are_none() -> None:
         sampler.sample_rows(np.zeros((2, 40), np.float32), [0, 1], [draw])
     with pytest.raises(ValueError, match="logits"):
         NativeSampler(0)
-
-
-def make_decoder(num_threads: int) -> _native.Decoder:
-    config = _native.DecoderConfig()
-    sizes = {"num_layers": 1, "hidden_size": 32, "intermediate_size": 32, "num_heads": 1, "num_kv_heads": 1}
-    sizes |= {"head_dim": 32, "vocab_size": 32, "rope_dim": 32, "max_length": 16, "max_rows": 1, "max_logits_rows": 1}
-    for name, number in {**sizes, "num_pages": 1, "num_threads": num_threads}.items():
-        setattr(config, name, number)
-    config.rope_frequencies, config.rope_magnitudes = [[1.0] * 16], [1.0]
-    config.layer_ropes, config.layer_windows = [0], [0]
-    config.attention_scale, config.embedding_scale, config.rms_norm_eps, config.isa = 1.0, 1.0, 1e-5, "auto"
-    return _native.Decoder(config)
 
 
 def test_rows_dealt_out_to_threads() -> None:

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gguf_files import write_tiny_llama
 
 from paceline import LLM, RequestOutput, SamplingParams, Speculation, UsageError
 from paceline.acceptance.noise import sample_seed
-from paceline.models import GGUFFile
 
 PROMPTS = ["the and of to in hello world the and of", "hello", "world world world the"]
 NGRAM = Speculation("ngram", 6, {"min_match": 1})
@@ -34,23 +32,8 @@ def params_of(fields: dict[str, object], seed: int = 7) -> SamplingParams:
 
 
 @pytest.fixture(scope="module")
-def flat_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model that is unsure of itself: scaled down before its head, so that many tokens are likely."""
-    path = tmp_path_factory.mktemp("flat") / "m.gguf"
-    write_tiny_llama(path)
-    with GGUFFile.open(path) as file:
-        tensor = file.tensors["output_norm.weight"]
-    with path.open("r+b") as raw:
-        raw.seek(tensor.offset)
-        scaled = np.frombuffer(raw.read(tensor.num_bytes), np.float32) * np.float32(0.08)
-        raw.seek(tensor.offset)
-        raw.write(scaled.tobytes())
-    return path
-
-
-@pytest.fixture(scope="module")
-def plain(flat_path: Path) -> LLM:
-    return LLM(flat_path, max_num_seqs=1, prefix_caching=False)
+def plain(flat_llama_path: Path) -> LLM:
+    return LLM(flat_llama_path, max_num_seqs=1, prefix_caching=False)
 
 
 def ids(outputs: Sequence[RequestOutput]) -> list[tuple[int, ...]]:
@@ -58,12 +41,12 @@ def ids(outputs: Sequence[RequestOutput]) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("fields", COVERING, ids=lambda fields: "-".join(map(str, fields)))
-def test_a_seed_gives_one_text(flat_path: Path, plain: LLM, fields: dict[str, object]) -> None:
+def test_a_seed_gives_one_text(flat_llama_path: Path, plain: LLM, fields: dict[str, object]) -> None:
     """With drafts and without, together and alone, from the cache or not, preempted or not."""
     params = params_of(fields)
     expected = [plain.generate(prompt, params)[0] for prompt in PROMPTS]
-    roomy = LLM(flat_path, speculation=NGRAM)
-    tight = LLM(flat_path, speculation=NGRAM, max_model_len=72, cache_tokens=72)
+    roomy = LLM(flat_llama_path, speculation=NGRAM)
+    tight = LLM(flat_llama_path, speculation=NGRAM, max_model_len=72, cache_tokens=72)
     for llm in (roomy, tight):
         for _ in range(2):
             outputs = llm.generate(PROMPTS, params)
@@ -84,9 +67,9 @@ def test_seeds_differ_and_are_told(plain: LLM) -> None:
 
 @pytest.mark.parametrize("prefix_caching", [True, False])
 @pytest.mark.parametrize("max_num_seqs", [1, 2, 16])
-def test_choices(flat_path: Path, plain: LLM, prefix_caching: bool, max_num_seqs: int) -> None:
+def test_choices(flat_llama_path: Path, plain: LLM, prefix_caching: bool, max_num_seqs: int) -> None:
     """Each differs, and each is the answer to its own seed alone."""
-    llm = LLM(flat_path, speculation=NGRAM, max_num_seqs=max_num_seqs, prefix_caching=prefix_caching)
+    llm = LLM(flat_llama_path, speculation=NGRAM, max_num_seqs=max_num_seqs, prefix_caching=prefix_caching)
     prompt = [5 + i % 200 for i in range(37)]
     params = SamplingParams(max_tokens=20, ignore_eos=True, temperature=1.0, seed=11, n=4)
     [output] = llm.generate(prompt, params)
@@ -100,18 +83,18 @@ def test_choices(flat_path: Path, plain: LLM, prefix_caching: bool, max_num_seqs
     llm._engine.check_integrity()
 
 
-def test_choices_read_their_prompt_once(flat_path: Path) -> None:
-    llm = LLM(flat_path, prefix_caching=False)
+def test_choices_read_their_prompt_once(flat_llama_path: Path) -> None:
+    llm = LLM(flat_llama_path, prefix_caching=False)
     params = SamplingParams(max_tokens=4, ignore_eos=True, temperature=1.0, seed=1, n=3)
     [output] = llm.generate([5 + i % 200 for i in range(37)], params)
     assert [choice.usage.cached_tokens for choice in output.choices] == [0, 37, 37]
 
 
-def test_logprobs_are_the_targets_raw_ones(flat_path: Path, plain: LLM) -> None:
+def test_logprobs_are_the_targets_raw_ones(flat_llama_path: Path, plain: LLM) -> None:
     """The same with drafts, through trims and processors, and they add up."""
     fields = {"temperature": 0.7, "top_k": 5, "repetition_penalty": 1.3, "logprobs": 3}
     [expected] = plain.generate(PROMPTS[0], params_of(fields))
-    [drafted] = LLM(flat_path, speculation=NGRAM).generate(PROMPTS[0], params_of(fields))
+    [drafted] = LLM(flat_llama_path, speculation=NGRAM).generate(PROMPTS[0], params_of(fields))
     assert drafted.logprobs == expected.logprobs
     assert expected.logprobs is not None
     assert [each.token for each in expected.logprobs] == list(expected.token_ids)
@@ -128,11 +111,11 @@ def test_logprobs_are_the_targets_raw_ones(flat_path: Path, plain: LLM) -> None:
 
 
 @pytest.mark.parametrize("num_prompt", [1, 2, 20, 200])
-def test_prompt_logprobs(flat_path: Path, plain: LLM, num_prompt: int) -> None:
+def test_prompt_logprobs(flat_llama_path: Path, plain: LLM, num_prompt: int) -> None:
     """As though each prompt token had been the answer to those before it; in spite of what is in the cache."""
     prompt = [5 + 7 * i % 200 for i in range(num_prompt)]
     params = SamplingParams(max_tokens=2, ignore_eos=True, prompt_logprobs=2)
-    llm = LLM(flat_path, speculation=NGRAM)
+    llm = LLM(flat_llama_path, speculation=NGRAM)
     llm.generate(prompt, SamplingParams(max_tokens=2, ignore_eos=True))
     [output] = llm.generate(prompt, params)
     assert output.prompt_logprobs is not None
@@ -147,11 +130,11 @@ def test_prompt_logprobs(flat_path: Path, plain: LLM, num_prompt: int) -> None:
     assert output.token_ids == plain.generate(prompt, params)[0].token_ids
 
 
-def test_other_rules_say_so(flat_path: Path) -> None:
+def test_other_rules_say_so(flat_llama_path: Path) -> None:
     params = SamplingParams(max_tokens=24, ignore_eos=True, temperature=1.0, seed=3)
     for rule in ("rejection", "block"):
         options = {"proposer": "ngram", "rule": rule, "options": {"min_match": 1}}
-        outputs = [LLM(flat_path, speculation=options).generate(PROMPTS[0], params)[0] for _ in range(2)]
+        outputs = [LLM(flat_llama_path, speculation=options).generate(PROMPTS[0], params)[0] for _ in range(2)]
         first, second = outputs
         assert first.token_ids == second.token_ids  # one plan, one text
         assert first.speculation.plan == second.speculation.plan
@@ -159,12 +142,12 @@ def test_other_rules_say_so(flat_path: Path) -> None:
         num_drafted = sum(step.num_draft_tokens for step in first.speculation.plan)
         assert num_drafted == first.speculation.num_draft_tokens > 0
     lossy = {"proposer": "ngram", "rule": "typical", "allow_lossy": True, "options": {"min_match": 1}}
-    [output] = LLM(flat_path, speculation=lossy).generate(PROMPTS[0], params)
+    [output] = LLM(flat_llama_path, speculation=lossy).generate(PROMPTS[0], params)
     assert not output.is_lossless
     with pytest.raises(UsageError, match="allow_lossy"):
-        LLM(flat_path, speculation={"proposer": "ngram", "rule": "typical"})
+        LLM(flat_llama_path, speculation={"proposer": "ngram", "rule": "typical"})
     with pytest.raises(UsageError, match="loses nothing"):
-        LLM(flat_path, speculation={"proposer": "ngram", "allow_lossy": True})
+        LLM(flat_llama_path, speculation={"proposer": "ngram", "allow_lossy": True})
 
 
 def test_what_cannot_be_served(plain: LLM) -> None:
@@ -175,7 +158,7 @@ def test_what_cannot_be_served(plain: LLM) -> None:
     assert not plain._engine.has_unfinished
 
 
-def test_a_processor_of_ones_own(flat_path: Path, plain: LLM) -> None:
+def test_a_processor_of_ones_own(flat_llama_path: Path, plain: LLM) -> None:
     def no_repeats(tokens: Sequence[int], row: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
         row[list(tokens)] = -np.inf
         return row
@@ -183,10 +166,10 @@ def test_a_processor_of_ones_own(flat_path: Path, plain: LLM) -> None:
     params = SamplingParams(max_tokens=30, ignore_eos=True, temperature=0.7, seed=5, logits_processors=[no_repeats])
     [expected] = plain.generate(PROMPTS[0], params)
     assert len(set(expected.token_ids)) == 30
-    assert LLM(flat_path, speculation=NGRAM).generate(PROMPTS[0], params)[0].token_ids == expected.token_ids
+    assert LLM(flat_llama_path, speculation=NGRAM).generate(PROMPTS[0], params)[0].token_ids == expected.token_ids
 
 
-def test_a_processor_that_fails_ends_its_own_answer(flat_path: Path, plain: LLM) -> None:
+def test_a_processor_that_fails_ends_its_own_answer(flat_llama_path: Path, plain: LLM) -> None:
     def failing(tokens: Sequence[int], row: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
         if len(tokens) == 5:
             raise KeyError("no such row")
@@ -194,7 +177,7 @@ def test_a_processor_that_fails_ends_its_own_answer(flat_path: Path, plain: LLM)
 
     params = SamplingParams(max_tokens=30, ignore_eos=True, temperature=0.7, seed=5)
     [expected] = plain.generate(PROMPTS[0], params)
-    llm = LLM(flat_path, speculation=NGRAM)
+    llm = LLM(flat_llama_path, speculation=NGRAM)
     beside = llm.stream(PROMPTS[0], params)
     next(beside)
     [output] = llm.generate(PROMPTS[0], replace(params, logits_processors=[failing]))

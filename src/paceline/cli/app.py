@@ -6,13 +6,12 @@ from typing import Annotated
 import typer
 
 from paceline.cli import options as opt
+from paceline.cli.answers_app import chat, generate
 from paceline.cli.bench_app import bench_app
 from paceline.cli.failures import reported_failures
 from paceline.cli.interrupts import interrupts_at_once
 from paceline.cli.models_app import models_app
-from paceline.sampling_params import DEFAULT_MAX_TOKENS, SamplingParams
 
-DEFAULT_MODEL = "smollm2"
 DEFAULT_ROUNDS = 20
 DEFAULT_DEMO_DRAFT = 5
 DEFAULT_CONTEXTS = (32, 1000)
@@ -47,96 +46,13 @@ def root(
     pass
 
 
-@app.command()
-def generate(
-    prompt: opt.Prompt,
-    model: opt.Model = DEFAULT_MODEL,
-    quantization: opt.Quantization = None,
-    proposer: opt.Proposer = opt.ProposerName.OFF,
-    num_speculative_tokens: opt.NumSpeculativeTokens = None,
-    max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
-    min_tokens: opt.MinTokens = 0,
-    stop: opt.Stop = None,
-    temperature: opt.Temperature = 0.0,
-    top_p: opt.TopP = 1.0,
-    seed: opt.Seed = None,
-    json_schema: opt.JsonSchema = None,
-    regex: opt.Regex = None,
-    grammar: opt.Grammar = None,
-    chat: opt.Chat = None,
-    chat_template: opt.ChatTemplate = None,
-    show_drafts: opt.ShowDrafts = False,
-    max_model_len: opt.MaxModelLen = None,
-    threads: opt.Threads = None,
-    json: Annotated[
-        bool,
-        typer.Option("--json", help="Print one JSON object at the end: text, token ids, usage, timing, speculation."),
-    ] = False,
-    debug: opt.Debug = False,
-) -> None:
-    """Answer one prompt. The text goes to standard output as it comes; Ctrl-C ends it with what there is."""
-    with reported_failures(debug):
-        with interrupts_at_once():
-            from paceline.cli.formats import response_format
-            from paceline.cli.generate import generate as run
-
-        run(
-            prompt,
-            opt.ModelOptions(
-                model, quantization, proposer, num_speculative_tokens, max_model_len, threads, chat_template
-            ),
-            SamplingParams(
-                max_tokens=max_tokens,
-                min_tokens=min_tokens,
-                stop=stop or (),
-                temperature=temperature,
-                top_p=top_p,
-                seed=seed,
-                response_format=response_format(json_schema, regex, grammar),
-            ),
-            chat=chat,
-            show_drafts=show_drafts,
-            is_json=json,
-        )
-
-
-@app.command()
-def chat(
-    model: opt.Model = DEFAULT_MODEL,
-    quantization: opt.Quantization = None,
-    proposer: opt.Proposer = opt.ProposerName.OFF,
-    num_speculative_tokens: opt.NumSpeculativeTokens = None,
-    max_tokens: opt.MaxTokens = DEFAULT_MAX_TOKENS,
-    temperature: opt.Temperature = 0.0,
-    top_p: opt.TopP = 1.0,
-    seed: opt.Seed = None,
-    chat_template: opt.ChatTemplate = None,
-    show_drafts: opt.ShowDrafts = False,
-    max_model_len: opt.MaxModelLen = None,
-    threads: opt.Threads = None,
-    debug: opt.Debug = False,
-) -> None:
-    """Have a conversation.
-
-    /clear forgets it, /exit or Ctrl-D ends it, Ctrl-C stops an answer or, at the prompt, leaves. Standard input that
-    is not a terminal is read line by line, each line a message.
-    """
-    with reported_failures(debug):
-        with interrupts_at_once():
-            from paceline.cli.chat import chat as run
-
-        run(
-            opt.ModelOptions(
-                model, quantization, proposer, num_speculative_tokens, max_model_len, threads, chat_template
-            ),
-            SamplingParams(max_tokens=max_tokens, temperature=temperature, top_p=top_p, seed=seed),
-            show_drafts=show_drafts,
-        )
+app.command()(generate)
+app.command()(chat)
 
 
 @app.command()
 def profile(
-    model: opt.Model = DEFAULT_MODEL,
+    model: opt.Model = opt.DEFAULT_MODEL,
     quantization: opt.Quantization = None,
     threads: opt.Threads = None,
     rounds: Annotated[
@@ -240,7 +156,7 @@ def inspect(
 
 @app.command()
 def demo(
-    model: opt.Model = DEFAULT_MODEL,
+    model: opt.Model = opt.DEFAULT_MODEL,
     num_speculative_tokens: Annotated[
         int,
         typer.Option("-k", "--num-speculative-tokens", metavar="K", help="The most draft tokens in one step, 1 to 15."),

@@ -53,7 +53,7 @@ Json = Annotated[
 @bench_app.callback()
 def bench(
     context: typer.Context,
-    model: opt.Model = "smollm2",
+    model: opt.Model = opt.DEFAULT_MODEL,
     workload: Annotated[
         str,
         typer.Option(

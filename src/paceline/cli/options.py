@@ -9,6 +9,8 @@ import typer
 
 from paceline.cli.failures import remember_debug
 
+DEFAULT_MODEL = "smollm2"
+
 
 class ProposerName(StrEnum):
     """What may ride in front of the model. Spelled out here so that `--help` need not import the proposers."""
@@ -127,6 +129,18 @@ TopP = Annotated[
     float,
     typer.Option(
         "--top-p", metavar="P", help="Above temperature 0, draw from the likeliest tokens that have this probability."
+    ),
+]
+TopK = Annotated[
+    int,
+    typer.Option("--top-k", metavar="N", help="Above temperature 0, draw from so many of the likeliest; 0 for all."),
+]
+MinP = Annotated[
+    float,
+    typer.Option(
+        "--min-p",
+        metavar="P",
+        help="Above temperature 0, draw from the tokens at least P times as likely as the likeliest, 0 to 1.",
     ),
 ]
 Seed = Annotated[
