@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paceline.acceptance import AcceptanceRule
+from paceline.acceptance import AcceptanceRule, MatchRule, create_acceptance_rule
 from paceline.api.encoding import Encoder
 from paceline.api.speculation import Speculation
 from paceline.checks import check_flag, check_integer
+from paceline.controller import OFF, create_controller
 from paceline.engine import DEFAULT_MAX_NUM_SEQS, Engine, EngineOptions
 from paceline.errors import UsageError
 from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, open_model
@@ -73,18 +74,30 @@ def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord
         native = _native_options(options, opened.config.context_length, tokenizer.vocab_size)
         runtime = NativeRuntime.load(opened, native, progress)
     engine = Engine(
-        runtime,
-        controller,
-        proposers,
-        rule,
-        eos_token_ids=tokenizer.stop_ids,
-        banned_token_ids=tokenizer.unproducible_ids,
-        token_text=tokenizer.text_bytes,
-        encode=tokenizer.encode_continuation,
-        options=engine_options,
-        records=records,
+        runtime, controller, proposers, rule, options=engine_options, records=records, **_text_arguments(tokenizer)
     )
     return LoadedModel(runtime, tokenizer, Encoder(tokenizer, template, engine.max_length), engine, rule)
+
+
+def plain_engine(loaded: LoadedModel) -> Engine:
+    """Plain decoding with the model's own weights: one sequence at a time, no drafts, no reuse of prefixes.
+
+    It shares the runtime's pages with `loaded.engine`: while one of the two has requests, the other may have none, and
+    what either has left in the cache is lost when the other runs. So this one first, or prefix caching off.
+    """
+    options = EngineOptions(max_num_seqs=1, max_draft_tokens=0, reuses_prefixes=False)
+    controller, rule = create_controller(OFF), create_acceptance_rule(MatchRule.name)
+    return Engine(loaded.runtime, controller, [], rule, options=options, **_text_arguments(loaded.tokenizer))
+
+
+def _text_arguments(tokenizer: Tokenizer) -> dict[str, Any]:
+    """What an engine has to know of the text that its tokens make."""
+    return {
+        "eos_token_ids": tokenizer.stop_ids,
+        "banned_token_ids": tokenizer.unproducible_ids,
+        "token_text": tokenizer.text_bytes,
+        "encode": tokenizer.encode_continuation,
+    }
 
 
 def _native_options(options: ModelOptions, context_length: int, vocab_size: int) -> NativeOptions:

@@ -9,6 +9,7 @@ from paceline.cli import options as opt
 from paceline.cli.failures import reported_failures
 from paceline.cli.interrupts import interrupts_at_once
 from paceline.cli.models_app import models_app
+from paceline.cli.verify_app import verify
 from paceline.sampling_params import DEFAULT_MAX_TOKENS, SamplingParams
 
 DEFAULT_MODEL = "smollm2"
@@ -263,3 +264,6 @@ def demo(
             from paceline.cli.demo import demo as run
 
         run(model, num_speculative_tokens=num_speculative_tokens, threads=threads)
+
+
+app.command()(verify)

@@ -27,6 +27,13 @@ _OPTIONS = {
     "temperature": "--temperature",
     "top_p": "--top-p",
     "chat_template": "--chat-template",
+    "top_k": "--top-k",
+    "min_p": "--min-p",
+    "seed": "--seed",
+    "num_samples": "--samples",
+    "num_prompts": "--num-prompts",
+    "false_alarm_rate": "--false-alarm-rate",
+    "numerics": "--numerics",
 }  # parameters of the library, and the options that stand for them
 _PARAMETER = re.compile(rf"(?<![^\s(])({'|'.join(_OPTIONS)})(?![^\s,;:.)])")  # as a word, not in quotes or a path
 
