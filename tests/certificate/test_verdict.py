@@ -3,6 +3,7 @@
 import pytest
 
 from paceline.certificate import (
+    AcceptanceTest,
     Certificate,
     ComparisonTally,
     Difference,
@@ -42,9 +43,10 @@ def test_the_first_difference_that_is_not_excused_is_shown() -> None:
     assert (result.num_excused, result.num_faults, result.first) == (1, 2, fault)
 
 
-def fit(*tests: UniformityTest, impossible: int = 0) -> GoodnessOfFit:
+def fit(*tests: UniformityTest, impossible: int = 0, num_drafted: int = 80) -> GoodnessOfFit:
     first = ImpossibleToken(0, 2, 9) if impossible else None
-    return GoodnessOfFit(3e-6, 20, 400, tests, impossible, first)
+    bets = AcceptanceTest("acceptance", num_drafted, 30, 28.0, 0.6, 1e-6, 2.0)
+    return GoodnessOfFit(3e-6, 20, 400, num_drafted, bets, tests, impossible, first)
 
 
 def different(is_excused: bool) -> ComparisonTally:
@@ -62,7 +64,7 @@ def different(is_excused: bool) -> ComparisonTally:
         (Certificate(DRAFTS, None, fit(GOOD)), "certified", "at most once in 333,333 times"),
         (Certificate(DRAFTS, None, fit(GOOD, BAD)), "failed", "the recency test fails: p is 1e-14, less than 1e-06"),
         (Certificate(DRAFTS, None, fit(GOOD, impossible=2)), "failed", "2 tokens came that the target gives no"),
-        (Certificate(DRAFTS, None, fit()), "inconclusive", "400 tokens could be tested, and a test needs 320"),
+        (Certificate(DRAFTS, None, fit(GOOD, num_drafted=79)), "inconclusive", "79 drafted tokens came to a test"),
         (Certificate(DRAFTS, EQUAL.result(), None, (FailedAnswer(0, "NaN"),)), "failed", "ended in an error: NaN"),
         (Certificate(DRAFTS, EQUAL.result(), None, is_interrupted=True), "inconclusive", "interrupted"),
         (Certificate(DRAFTS, different(False).result(), None, is_interrupted=True), "failed", "differ"),

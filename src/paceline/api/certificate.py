@@ -9,6 +9,7 @@ from paceline.api.encoding import Encoder
 from paceline.api.inputs import ChatOptions
 from paceline.api.loading import ModelOptions, load, plain_engine
 from paceline.api.verification import LOSSY, Parties, Trial, Verification
+from paceline.api.watched_rule import WatchedRule
 from paceline.controller import OFF
 from paceline.errors import UsageError
 from paceline.models import SilentProgress, Tokenizer
@@ -44,16 +45,18 @@ def open_verification(
         raise UsageError(f"the proposer is {OFF!r}, so there is no speculation to certify; name one")
     if speculation.rule == TypicalRule.name:
         raise UsageError(f"the rule {speculation.rule!r} {LOSSY}")
-    trial.compares_tokens(create_acceptance_rule(speculation.rule))
-    stats = SpeculationStats()
-    loaded = load(model, options, stats.add)
+    rule = create_acceptance_rule(speculation.rule)
+    trial.compares_tokens(rule)
+    stats, watched = SpeculationStats(), WatchedRule(rule)
+    loaded = load(model, options, stats.add, watched)
     tokenizer, encoder = loaded.tokenizer, loaded.encoder
     is_chat = encoder.has_template if is_chat is None else is_chat
     parties = Parties(
         runtime=loaded.runtime,
         plain=plain_engine(loaded),
         candidate=loaded.engine,
-        rule=loaded.rule,
+        rule=rule,
+        watched=watched,
         stats=stats,
         eos_ids=frozenset(tokenizer.stop_ids),
         banned_ids=frozenset(tokenizer.unproducible_ids),

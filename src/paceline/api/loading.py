@@ -59,9 +59,18 @@ class LoadedModel:
     rule: AcceptanceRule
 
 
-def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord], None] | None) -> LoadedModel:
-    """Raises PacelineError for a model that cannot be had or run, UsageError for options out of range."""
-    controller, proposers, rule = options.speculation.create()
+def load(
+    model: str | Path,
+    options: ModelOptions,
+    records: Callable[[StepRecord], None] | None,
+    rule: AcceptanceRule | None = None,
+) -> LoadedModel:
+    """`rule`: decides in place of the one that `options` name, as one that watches it.
+
+    Raises PacelineError for a model that cannot be had or run, UsageError for options out of range.
+    """
+    controller, proposers, named_rule = options.speculation.create()
+    rule = named_rule if rule is None else rule
     engine_options = EngineOptions(
         max_num_seqs=options.max_num_seqs,
         max_draft_tokens=options.speculation.max_draft_tokens,

@@ -12,6 +12,7 @@ from paceline.acceptance import AcceptanceRule
 from paceline.acceptance.noise import sample_seed
 from paceline.acceptance.processors import Encode
 from paceline.api.target_laws import TargetLaws
+from paceline.api.watched_rule import WatchedRule
 from paceline.certificate import (
     Certificate,
     ComparisonTally,
@@ -82,12 +83,14 @@ class Trial:
 @dataclass(frozen=True, slots=True)
 class Parties:
     """`candidate` decodes with speculation under `rule`, `plain` without, one sequence at a time, both over `runtime`
-    and with these ids; `stats` is told of every step of the candidate."""
+    and with these ids. `watched` is the rule of the candidate, `rule` the one inside; `stats` is told of every step.
+    """
 
     runtime: Runtime
     plain: Engine
     candidate: Engine
     rule: AcceptanceRule
+    watched: WatchedRule
     stats: SpeculationStats
     eos_ids: frozenset[int] = frozenset()
     banned_ids: frozenset[int] = frozenset()
@@ -96,6 +99,7 @@ class Parties:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
+    sequence: int
     tokens: tuple[int, ...]
     error: str | None
 
@@ -176,7 +180,9 @@ class Verification:
                 if answer.error is not None:
                     self._failed.append(FailedAnswer(number, answer.error))
                 request = self._requests[number]
-                self._fit.add(request.prompt, answer.tokens, laws.laws(request, answer.tokens))
+                drafted, begin = self._parties.watched.drafted.get(answer.sequence, {}), len(request.prompt)
+                drafts = {position - begin: law for position, law in drafted.items()}
+                self._fit.add(request.prompt, answer.tokens, laws.laws(request, answer.tokens), drafts)
                 stage.advance()
 
     def _target_laws(self) -> TargetLaws:
@@ -202,7 +208,8 @@ class Verification:
                         continue
                     del under_way[output.sequence]
                     is_error = output.finish_reason is FinishReason.ERROR
-                    yield number, _Answer(tuple(tokens), (output.error or "no reason is known") if is_error else None)
+                    error = (output.error or "no reason is known") if is_error else None
+                    yield number, _Answer(output.sequence, tuple(tokens), error)
                     stage.advance()
 
 

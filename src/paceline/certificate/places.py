@@ -7,6 +7,7 @@ everything that was emitted before the token, and on nothing behind.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,28 @@ def likelihood_place(law: Law, token: int) -> Place:
     """In order of probability, likeliest first, ties to the lowest id."""
     own = law[token]
     return float(law[law > own].sum() + own * np.count_nonzero(law[:token] == own)), float(own)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftLaw:
+    """What a draft's token was drawn from, as far as it is known: `ids`, each once, and their probabilities. For tokens
+    that were not drawn by chance, these tokens with probabilities of 1.
+    """
+
+    ids: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+
+    def place(self, law: Law, token: int) -> Place:
+        """In order of what the draft has more of than the target, as a ratio; tokens that are not known of it come
+        behind, in order of probability. Where a rule lets drafts stand too often, tokens gather at the beginning.
+        """
+        ratios = self.probabilities / np.maximum(law[self.ids], np.finfo(np.float64).tiny)
+        return _listed_place(law, token, self.ids[np.lexsort((self.ids, -ratios))])
+
+    def bet(self, law: Law, token: int) -> tuple[float, bool]:
+        """The target's probability of the tokens that the draft is known to favour, and whether `token` is one."""
+        favoured = self.ids[self.probabilities > law[self.ids]]
+        return min(float(law[favoured].sum()), 1.0), bool((favoured == token).any())
 
 
 class Recency:
@@ -37,10 +60,15 @@ class Recency:
 
     def place(self, law: Law, token: int) -> Place:
         known = np.fromiter(reversed(self._last), np.int64, len(self._last))
-        found = np.flatnonzero(known == token)
-        if found.size:
-            return float(law[known[: found[0]]].sum()), float(law[token])
-        rest = law.copy()
-        rest[known] = 0.0
-        before, own = likelihood_place(rest, token)
-        return float(law[known].sum()) + before, own
+        return _listed_place(law, token, known)
+
+
+def _listed_place(law: Law, token: int, listed: NDArray[np.int64]) -> Place:
+    """In the order of `listed`, and behind it in order of probability."""
+    found = np.flatnonzero(listed == token)
+    if found.size:
+        return float(law[listed[: found[0]]].sum()), float(law[token])
+    rest = law.copy()
+    rest[listed] = 0.0
+    before, own = likelihood_place(rest, token)
+    return float(law[listed].sum()) + before, own

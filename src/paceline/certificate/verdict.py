@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from paceline.certificate.comparison import Comparison
-from paceline.certificate.goodness import MIN_TOKENS, GoodnessOfFit
+from paceline.certificate.goodness import MIN_DRAFTED, GoodnessOfFit
 
 Verdict = Literal["certified", "failed", "inconclusive"]
 
@@ -74,9 +74,9 @@ class Certificate:
             gaps.append(
                 "no draft was ever tried, so nothing of speculation was seen; try longer answers or other prompts"
             )
-        if self.fit is not None and not self.fit.tests:
+        elif self.fit is not None and self.fit.num_drafted < MIN_DRAFTED:
             gaps.append(
-                f"{_count(self.fit.num_tokens, 'token')} could be tested, and a test needs {MIN_TOKENS}; "
+                f"{_count(self.fit.num_drafted, 'drafted token')} came to a test, and it needs {MIN_DRAFTED}; "
                 "ask for more samples or longer ones"
             )
         return gaps

@@ -173,6 +173,7 @@ def _difference_json(difference: Difference, setting: Setting, tokenizer: Tokeni
 
 def _fit_json(fit: GoodnessOfFit, setting: Setting, tokenizer: Tokenizer) -> dict[str, Any]:
     values, impossible = asdict(fit), fit.first_impossible
+    del values["acceptance"], values["uniformity"]
     values["tests"] = [{**asdict(test), "has_failed": test.has_failed} for test in fit.tests]
     if impossible is not None:
         place = {"index": impossible.index, "token": impossible.token, "text": _text(impossible.token, tokenizer)}
@@ -213,20 +214,27 @@ def _found(certificate: Certificate, setting: Setting, tokenizer: Tokenizer) -> 
         if comparison.first is not None:
             yield "first", _difference(comparison.first, setting, tokenizer)
     if fit is not None:
-        yield "tested", f"{fit.num_tokens:,} tokens of {fit.num_answers} answers against the model's own distribution"
-        yield "false alarms", f" at most {fit.false_alarm_rate:g}, shared by {len(fit.tests)} tests"
-        for test in fit.tests:
-            yield (
-                test.name,
-                f"chi-square {test.statistic:.1f} of {test.df} degrees of freedom, p {test.p_value:.2g}; a shift of "
-                f"{100 * test.detectable_shift:.1f}% would be found",
-            )
-        if fit.first_impossible is not None:
-            first = fit.first_impossible
-            yield (
-                "impossible",
-                f"line {setting.line(first.answer)}, token {first.index}: {_named(first.token, tokenizer)}",
-            )
+        yield from _fit(fit, setting, tokenizer)
+
+
+def _fit(fit: GoodnessOfFit, setting: Setting, tokenizer: Tokenizer) -> Iterator[tuple[str, str]]:
+    yield "tested", f"{fit.num_tokens:,} tokens of {fit.num_answers} answers against the model's own distribution"
+    bets = fit.acceptance
+    odds = "no" if bets.detectable_odds is None else f"{bets.detectable_odds:.2g} times the"
+    yield (
+        bets.name,
+        f"{bets.num_hits:,} of {bets.num_tokens:,} drafts stood, {bets.num_expected:,.1f} expected, "
+        f"p {bets.p_value:.2g}; finds {odds} odds",
+    )
+    for test in fit.uniformity:
+        yield (
+            test.name,
+            f"chi-square {test.statistic:.1f} of {test.df} degrees of freedom, p {test.p_value:.2g}; "
+            f"finds a shift of {100 * test.detectable_shift:.1f}%",
+        )
+    if fit.first_impossible is not None:
+        first = fit.first_impossible
+        yield "impossible", f"line {setting.line(first.answer)}, token {first.index}: {_named(first.token, tokenizer)}"
 
 
 def _difference(difference: Difference, setting: Setting, tokenizer: Tokenizer) -> str:

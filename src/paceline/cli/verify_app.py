@@ -11,7 +11,7 @@ from paceline.cli.failures import reported_failures
 from paceline.cli.interrupts import interrupts_at_once
 
 DEFAULT_LENGTH = 64
-DEFAULT_NUM_SAMPLES = 4
+DEFAULT_NUM_SAMPLES = 8
 DEFAULT_RATE = 1e-6
 
 
