@@ -107,7 +107,7 @@ def too_often(law: Law, text: Sequence[int]) -> Law:
         return law
     draft = draft_law(text)
     bent = law.copy()
-    bent[draft.ids[draft.probabilities > law[draft.ids]]] *= 2
+    bent[draft.ids[draft.probabilities >= law[draft.ids]]] *= 2
     return bent / bent.sum()  # type: ignore[no-any-return]
 
 

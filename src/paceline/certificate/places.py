@@ -40,7 +40,7 @@ class DraftLaw:
 
     def bet(self, law: Law, token: int) -> tuple[float, bool]:
         """The target's probability of the tokens that the draft is known to favour, and whether `token` is one."""
-        favoured = self.ids[self.probabilities > law[self.ids]]
+        favoured = self.ids[self.probabilities >= law[self.ids]]
         return min(float(law[favoured].sum()), 1.0), bool((favoured == token).any())
 
 

@@ -223,7 +223,7 @@ def _fit(fit: GoodnessOfFit, setting: Setting, tokenizer: Tokenizer) -> Iterator
     odds = "no" if bets.detectable_odds is None else f"{bets.detectable_odds:.2g} times the"
     yield (
         bets.name,
-        f"{bets.num_hits:,} of {bets.num_tokens:,} drafts stood, {bets.num_expected:,.1f} expected, "
+        f"{bets.num_hits:,} of {bets.num_tokens:,} tokens are what drafts favour, {bets.num_expected:,.1f} expected, "
         f"p {bets.p_value:.2g}; finds {odds} odds",
     )
     for test in fit.uniformity:
