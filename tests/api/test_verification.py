@@ -201,7 +201,7 @@ def test_the_right_distribution_is_certified(rule: AcceptanceRule, make: Callabl
     assert found.fit is not None
     assert found.comparison is None
     assert [test.name for test in found.fit.tests] == ["acceptance", "drafted", "likelihood", "recency", "serial"]
-    assert "once in 10,000 times" in found.statement
+    assert "once in 10,000 times at most" in found.statement
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from paceline.acceptance import Law, MatchRule, Outcome, RejectionRule, Verifica
 from paceline.api.verification import DEFAULT_FALSE_ALARM_RATE
 from paceline.api.verification import Verification as Verifying
 from paceline.cli.verify_app import DEFAULT_RATE
+from paceline.runtime.native import runnable_isas
 
 Invoke = Callable[..., Any]  # see conftest.py
 QUESTIONS = Path(__file__).parent.parent / "data" / "spec_bench_subset.jsonl"
@@ -38,6 +39,7 @@ def test_tokens_are_compared(invoke: Invoke, tiny_llama_path: Path, prompts: Pat
     assert (found["rule"], found["proposer"], found["num_speculative_tokens"]) == ("match", "ngram", 3)
     assert (found["num_prompts"], found["num_samples"], found["goodness_of_fit"]) == (2, 1, None)
     assert found["sampling"]["temperature"] == 0
+    assert (found["is_chat"], found["runtime"]) == (True, f"native-{runnable_isas()[0]}")
     assert found["comparison"]["num_answers"] == 2
     assert (found["comparison"]["num_differing"], found["comparison"]["first_difference"]) == (0, None)
     assert found["drafts"]["num_draft_tokens"] >= found["drafts"]["num_accepted_tokens"] > 0
@@ -88,6 +90,8 @@ def test_a_planted_token(invoke: Invoke, tiny_llama_path: Path, prompts: Path, m
     assert f"instead of {first['expected']} (" in result.stdout
     assert "top-2 margin" in result.stdout
     assert "\n\nFAILED: " in result.stdout
+    status, found = verified(invoke, *arguments, "--temperature", 1, "--top-k", 1)
+    assert (status, found["comparison"]["first_difference"]["margin"]) == (1, None)  # nothing else could come
 
 
 def test_a_planted_bias(invoke: Invoke, tiny_llama_path: Path, prompts: Path, monkeypatch: pytest.MonkeyPatch) -> None:

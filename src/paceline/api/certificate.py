@@ -19,10 +19,12 @@ from paceline.telemetry import SpeculationStats
 
 @dataclass(frozen=True, slots=True)
 class OpenVerification:
-    """`is_chat`: whether prompts are messages to answer, else texts to continue."""
+    """`runtime`: what computed, with its instruction set. `is_chat`: whether prompts are messages to answer, else texts
+    to continue."""
 
     verification: Verification
     tokenizer: Tokenizer
+    runtime: str
     is_chat: bool
 
 
@@ -64,7 +66,7 @@ def open_verification(
     )
     ids = [_encoded(encoder, prompt, is_chat, loaded.engine.max_length) for prompt in prompts]
     progress = options.progress if options.progress is not None else SilentProgress()
-    return OpenVerification(Verification(parties, ids, trial, progress), tokenizer, is_chat)
+    return OpenVerification(Verification(parties, ids, trial, progress), tokenizer, loaded.runtime.info.name, is_chat)
 
 
 def _encoded(encoder: Encoder, prompt: PromptLine, is_chat: bool, max_length: int) -> list[int]:

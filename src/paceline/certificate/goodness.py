@@ -31,6 +31,7 @@ POWER = 0.9
 NUM_TESTS = 5
 MIN_CELLS = 4  # of drafted tokens, of which there may be few
 MIN_DRAFTED = MIN_CELLS * MIN_EXPECTED
+MIN_TOKENS = NUM_CELLS * MIN_EXPECTED
 Counts = NDArray[np.int64]  # [strata, cells]
 LARGEST = 1 - 2.0**-53  # below 1: sums of probabilities round
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from paceline.certificate.comparison import Comparison
-from paceline.certificate.goodness import MIN_DRAFTED, GoodnessOfFit
+from paceline.certificate.goodness import MIN_DRAFTED, MIN_TOKENS, GoodnessOfFit
 
 Verdict = Literal["certified", "failed", "inconclusive"]
 
@@ -74,10 +74,10 @@ class Certificate:
             gaps.append(
                 "no draft was ever tried, so nothing of speculation was seen; try longer answers or other prompts"
             )
-        elif self.fit is not None and self.fit.num_drafted < MIN_DRAFTED:
+        elif self.fit is not None and (self.fit.num_tokens < MIN_TOKENS or self.fit.num_drafted < MIN_DRAFTED):
             gaps.append(
-                f"{_count(self.fit.num_drafted, 'drafted token')} came to a test, and it needs {MIN_DRAFTED}; "
-                "ask for more samples or longer ones"
+                f"{_count(self.fit.num_tokens, 'token')} came to a test, {self.fit.num_drafted:,} of them drafted, and "
+                f"it takes {MIN_TOKENS} and {MIN_DRAFTED}; ask for more samples or longer ones"
             )
         return gaps
 
@@ -89,7 +89,7 @@ class Certificate:
         if self.fit is not None:
             return (
                 "the samples are distributed as the target's own, as far as these tests see; "
-                f"they blame correct speculation at most once in {1 / self.fit.false_alarm_rate:,.0f} times"
+                f"they blame correct speculation about once in {1 / self.fit.false_alarm_rate:,.0f} times at most"
             )
         if self.comparison is not None and self.comparison.num_excused:
             return (
