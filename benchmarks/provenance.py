@@ -1,37 +1,11 @@
-"""Where and how a figure was made."""
+"""Where and how a figure was made, for the scripts of this folder."""
 
-import os
-import platform
 import sys
-from datetime import date
-from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+from paceline.bench import provenance as made
 
 
-def cpu_model() -> str:
-    """The processor's name as the system gives it."""
-    path = Path("/proc/cpuinfo")
-    if path.exists():
-        for line in path.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
-
-
-def without_folders(argument: str) -> str:
-    """Paths of one machine mean nothing on another: the last part stays, of NAME=PATH too."""
-    name, found, path = argument.rpartition("=")
-    return f"{name}{found}{Path(path).name}" if os.sep in path else argument
-
-
-def provenance() -> dict[str, object]:
-    arguments = [Path(sys.argv[0]).name, *map(without_folders, sys.argv[1:])]
-    return {
-        "date": date.today().isoformat(),
-        "command": "python benchmarks/" + " ".join(arguments),
-        "cpu": cpu_model(),
-        "num_cpus": len(os.sched_getaffinity(0)),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "paceline": version("paceline"),
-    }
+def provenance() -> dict[str, Any]:
+    return made.provenance(made.command_line(f"python benchmarks/{Path(sys.argv[0]).name}"))

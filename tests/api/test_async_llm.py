@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Coroutine
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -225,11 +226,20 @@ def test_the_answer_so_far_includes_what_was_not_read(llm: LLM, served: AsyncLLM
 
 
 def test_a_death_reaches_readers_and_callers(served: AsyncLLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    forward, numbers = served.runtime.forward, count()
+
+    def dying(segments: Any) -> Any:
+        """Neither answer is over by then, however busy the machine."""
+        if next(numbers) > 20:
+            raise TypeError("a defect")
+        return forward(segments)
+
     async def main() -> None:
+        monkeypatch.setattr(served.runtime, "forward", dying)
         stream = served.stream(PROMPT, SamplingParams(400, ignore_eos=True))
         await anext(stream)
-        calls = [asyncio.create_task(served.generate(PROMPT, SamplingParams(2000))), asyncio.create_task(read(stream))]
-        monkeypatch.setattr(served.runtime, "forward", None)
+        asked = SamplingParams(400, ignore_eos=True)
+        calls = [asyncio.create_task(served.generate(PROMPT, asked)), asyncio.create_task(read(stream))]
         for call in calls:
             with pytest.raises(EngineDeadError, match="TypeError"):
                 await call

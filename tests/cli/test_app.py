@@ -16,7 +16,7 @@ from paceline.controller import OFF
 from paceline.proposers import PROPOSERS
 
 Invoke = Callable[..., Any]  # see conftest.py
-COMMANDS = ("generate", "chat", "profile", "inspect", "demo", "verify", "models")
+COMMANDS = ("generate", "chat", "profile", "inspect", "demo", "verify", "models", "bench")
 
 
 def test_version(invoke: Invoke) -> None:
@@ -35,7 +35,8 @@ def test_help_lists_every_command(invoke: Invoke) -> None:
 
 def test_every_option_has_help() -> None:
     commands = dict(get_command(app).commands)  # type: ignore[attr-defined]
-    for name, command in (*commands.items(), *commands["models"].commands.items()):
+    groups = commands["models"], commands["bench"]
+    for name, command in (*commands.items(), *(each for group in groups for each in group.commands.items())):
         assert command.help
         for parameter in command.params:
             assert parameter.name == "help" or parameter.help, f"{name} {parameter.name}"

@@ -140,7 +140,7 @@ def test_an_interrupt(invoke: Invoke, tiny_llama_path: Path, prompts: Path, monk
         (("--false-alarm-rate", 0), "--false-alarm-rate is 0"),
         (("--numerics", -1), "--numerics is -1"),
         (("--temperature", 3), "--temperature is 3"),
-        (("--seed", -1), "--seed is -1"),
+        (("--seed", -1), "seed is -1"),
         (("--no-chat", "--chat-template", "x"), "--no-chat uses no template"),
         (("--max-model-len", 8), "line 1: "),
     ],

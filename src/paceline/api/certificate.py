@@ -1,13 +1,14 @@
 """From a model, a proposer and prompts to a verification that can run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from paceline.acceptance import TypicalRule, create_acceptance_rule
+from paceline.acceptance import TypicalRule
 from paceline.api.encoding import Encoder
 from paceline.api.inputs import ChatOptions
-from paceline.api.loading import ModelOptions, load, plain_engine
+from paceline.api.loading import ModelOptions, load_parts
+from paceline.api.speculation import Speculation
 from paceline.api.verification import LOSSY, Parties, Trial, Verification
 from paceline.api.watched_rule import WatchedRule
 from paceline.controller import OFF
@@ -47,15 +48,18 @@ def open_verification(
         raise UsageError(f"the proposer is {OFF!r}, so there is no speculation to certify; name one")
     if speculation.rule == TypicalRule.name:
         raise UsageError(f"the rule {speculation.rule!r} {LOSSY}")
-    rule = create_acceptance_rule(speculation.rule)
+    controller, proposers, rule = speculation.create()
     trial.compares_tokens(rule)
     stats, watched = SpeculationStats(), WatchedRule(rule)
-    loaded = load(model, options, stats.add, watched)
+    parts, off = load_parts(model, options), Speculation()
+    alone = replace(options, speculation=off, max_num_seqs=1, prefix_caching=False)
+    plain = parts.engine(alone, off.create(), None)
+    loaded = parts.engine(options, (controller, proposers, watched), stats.add)
     tokenizer, encoder = loaded.tokenizer, loaded.encoder
     is_chat = encoder.has_template if is_chat is None else is_chat
     parties = Parties(
         runtime=loaded.runtime,
-        plain=plain_engine(loaded),
+        plain=plain.engine,
         candidate=loaded.engine,
         rule=rule,
         watched=watched,

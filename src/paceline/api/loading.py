@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paceline.acceptance import AcceptanceRule, MatchRule, create_acceptance_rule
+from paceline.acceptance import AcceptanceRule
 from paceline.api.encoding import Encoder
-from paceline.api.speculation import Speculation
+from paceline.api.speculation import Speculating, Speculation
 from paceline.checks import check_flag, check_integer
-from paceline.controller import OFF, create_controller
 from paceline.engine import DEFAULT_MAX_NUM_SEQS, Engine, EngineOptions
 from paceline.errors import UsageError
-from paceline.models import Progress, Quantization, SilentProgress, Tokenizer, open_model
+from paceline.models import ChatTemplate, Progress, Quantization, SilentProgress, Tokenizer, open_model
 from paceline.runtime.native import SPARE_SLOTS, NativeOptions, NativeRuntime
+from paceline.runtime.profile import step_weight_bytes
 from paceline.telemetry import StepRecord
 
 PAGE_SIZE = 16
@@ -49,6 +49,47 @@ class ModelOptions:
         """Raises UsageError for speculation that does not exist, or a value of another type."""
         return cls(speculation=Speculation.of(speculation), **arguments)
 
+    def of_engine(self) -> EngineOptions:
+        """Raises UsageError for what no engine can do."""
+        return EngineOptions(
+            max_num_seqs=self.max_num_seqs,
+            max_draft_tokens=self.speculation.max_draft_tokens,
+            reuses_prefixes=self.prefix_caching,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParts:
+    """What a model is made of, whoever drafts for it. Engines over one `runtime` share its cache: only one of them may
+    have requests, and what it has left there for reuse is lost once another has run. `step_weight_bytes`: of the
+    weights that one step reads.
+    """
+
+    runtime: NativeRuntime
+    step_weight_bytes: int
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+
+    def engine(
+        self, options: ModelOptions, speculating: Speculating, records: Callable[[StepRecord], None] | None
+    ) -> "LoadedModel":
+        """`speculating`: what `options.speculation` created. Raises UsageError for options out of range."""
+        controller, proposers, rule = speculating
+        tokenizer = self.tokenizer
+        engine = Engine(
+            self.runtime,
+            controller,
+            proposers,
+            rule,
+            eos_token_ids=tokenizer.stop_ids,
+            banned_token_ids=tokenizer.unproducible_ids,
+            token_text=tokenizer.text_bytes,
+            encode=tokenizer.encode_continuation,
+            options=options.of_engine(),
+            records=records,
+        )
+        return LoadedModel(self.runtime, tokenizer, Encoder(tokenizer, self.template, engine.max_length), engine, rule)
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
@@ -59,54 +100,22 @@ class LoadedModel:
     rule: AcceptanceRule
 
 
-def load(
-    model: str | Path,
-    options: ModelOptions,
-    records: Callable[[StepRecord], None] | None,
-    rule: AcceptanceRule | None = None,
-) -> LoadedModel:
-    """`rule`: decides in place of the one that `options` name, as one that watches it.
+def load(model: str | Path, options: ModelOptions, records: Callable[[StepRecord], None] | None) -> LoadedModel:
+    """Raises PacelineError for a model that cannot be had or run, UsageError for options out of range."""
+    speculating = options.speculation.create()  # first: loading takes long
+    return load_parts(model, options).engine(options, speculating, records)
 
-    Raises PacelineError for a model that cannot be had or run, UsageError for options out of range.
-    """
-    controller, proposers, named_rule = options.speculation.create()
-    rule = named_rule if rule is None else rule
-    engine_options = EngineOptions(
-        max_num_seqs=options.max_num_seqs,
-        max_draft_tokens=options.speculation.max_draft_tokens,
-        reuses_prefixes=options.prefix_caching,
-    )
+
+def load_parts(model: str | Path, options: ModelOptions) -> ModelParts:
+    """Raises as `load` does."""
+    options.of_engine()  # first: loading takes long
     progress = options.progress if options.progress is not None else SilentProgress()
     with open_model(model, quantization=options.quantization, progress=progress) as opened:
         template = opened.chat_template(options.chat_template)  # first: a name may be wrong, and loading takes long
         tokenizer = opened.tokenizer()
         native = _native_options(options, opened.config.context_length, tokenizer.vocab_size)
         runtime = NativeRuntime.load(opened, native, progress)
-    engine = Engine(
-        runtime, controller, proposers, rule, options=engine_options, records=records, **_text_arguments(tokenizer)
-    )
-    return LoadedModel(runtime, tokenizer, Encoder(tokenizer, template, engine.max_length), engine, rule)
-
-
-def plain_engine(loaded: LoadedModel) -> Engine:
-    """Plain decoding with the model's own weights: one sequence at a time, no drafts, no reuse of prefixes.
-
-    It shares the runtime's pages with `loaded.engine`: while one of the two has requests, the other may have none, and
-    what either has left in the cache is lost when the other runs. So this one first, or prefix caching off.
-    """
-    options = EngineOptions(max_num_seqs=1, max_draft_tokens=0, reuses_prefixes=False)
-    controller, rule = create_controller(OFF), create_acceptance_rule(MatchRule.name)
-    return Engine(loaded.runtime, controller, [], rule, options=options, **_text_arguments(loaded.tokenizer))
-
-
-def _text_arguments(tokenizer: Tokenizer) -> dict[str, Any]:
-    """What an engine has to know of the text that its tokens make."""
-    return {
-        "eos_token_ids": tokenizer.stop_ids,
-        "banned_token_ids": tokenizer.unproducible_ids,
-        "token_text": tokenizer.text_bytes,
-        "encode": tokenizer.encode_continuation,
-    }
+        return ModelParts(runtime, step_weight_bytes(opened), tokenizer, template)
 
 
 def _native_options(options: ModelOptions, context_length: int, vocab_size: int) -> NativeOptions:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from paceline.acceptance import AcceptanceRule, MatchRule, TypicalRule, create_acceptance_rule
 from paceline.checks import check_flag
@@ -13,6 +13,9 @@ from paceline.proposers import PROPOSERS, Proposer, create_proposer
 
 DEFAULT_NUM_SPECULATIVE_TOKENS = 4
 MAX_SPECULATIVE_TOKENS = 15  # with the token that they follow, the 16 rows that one pass over the weights serves
+
+Speculating: TypeAlias = tuple[Controller, list[Proposer], AcceptanceRule]
+"""A controller, the proposers that it plans for, and the rule that judges them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,8 @@ class Speculation:
         """The most that a sequence drafts in a step: a request may ask for more than `num_speculative_tokens`."""
         return 0 if self.proposer == OFF else MAX_SPECULATIVE_TOKENS
 
-    def create(self) -> tuple[Controller, list[Proposer], AcceptanceRule]:
-        """A controller, the proposers that it plans for, and the rule that judges them."""
+    def create(self) -> Speculating:
+        """Raises UsageError for a rule or an option of the proposer that does not exist."""
         rule = self._create_rule()
         if self.proposer == OFF:
             return create_controller(OFF), [], rule

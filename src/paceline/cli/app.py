@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from paceline.cli import options as opt
+from paceline.cli.bench_app import bench_app
 from paceline.cli.failures import reported_failures
 from paceline.cli.interrupts import interrupts_at_once
 from paceline.cli.models_app import models_app
@@ -26,6 +27,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(models_app, name="models")
+app.add_typer(bench_app, name="bench")
 
 
 def _print_version(value: bool) -> None:

@@ -18,20 +18,22 @@ EXIT_FAILURE = 1
 EXIT_BROKEN_PIPE = 141
 _DEBUG_KEY = "paceline.debug"
 _OPTIONS = {
+    "burstiness": "--burstiness",
+    "concurrency": "--concurrency",
     "max_model_len": "--max-model-len",
     "max_tokens": "--max-tokens",
     "min_tokens": "--min-tokens",
+    "num_prompts": "--num-prompts",
     "num_speculative_tokens": "--num-speculative-tokens",
     "num_threads": "--threads",
     "quantization": "--quantization",
+    "request_rate": "--request-rate",
     "temperature": "--temperature",
     "top_p": "--top-p",
     "chat_template": "--chat-template",
     "top_k": "--top-k",
     "min_p": "--min-p",
-    "seed": "--seed",
     "num_samples": "--samples",
-    "num_prompts": "--num-prompts",
     "false_alarm_rate": "--false-alarm-rate",
     "numerics": "--numerics",
 }  # parameters of the library, and the options that stand for them

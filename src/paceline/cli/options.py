@@ -16,6 +16,14 @@ class ProposerName(StrEnum):
     NGRAM = "ngram"
 
 
+class RuleName(StrEnum):
+    """Which draft tokens stand, of the rules that lose nothing. Spelled out here for the same reason."""
+
+    MATCH = "match"
+    REJECTION = "rejection"
+    BLOCK = "block"
+
+
 class QuantizationName(StrEnum):
     """How weights that are not packed yet may be. Spelled out here for the same reason."""
 
@@ -53,6 +61,14 @@ Proposer = Annotated[
         "--proposer",
         help="Who drafts tokens for the model to check. The text is the same with any. Off unless asked for: drafts "
         "pay where an answer repeats its prompt or itself, and nothing decides yet by itself when they do.",
+    ),
+]
+Rule = Annotated[
+    RuleName,
+    typer.Option(
+        "--rule",
+        help="Which draft tokens stand. Under match the text is that of plain decoding; rejection and block keep its "
+        "distribution.",
     ),
 ]
 Quantization = Annotated[

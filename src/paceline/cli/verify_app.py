@@ -15,8 +15,9 @@ DEFAULT_NUM_SAMPLES = 8
 DEFAULT_RATE = 1e-6
 
 
-class RuleName(StrEnum):
-    """Which draft tokens stand. Spelled out here so that `--help` need not import the rules."""
+class NamedRule(StrEnum):
+    """Every rule there is, the lossy one too: it is refused with its reason. Spelled out here so that `--help` need not
+    import the rules."""
 
     MATCH = "match"
     REJECTION = "rejection"
@@ -38,13 +39,13 @@ def verify(
     model: opt.Model = "smollm2",
     quantization: opt.Quantization = None,
     rule: Annotated[
-        RuleName,
+        NamedRule,
         typer.Option(
             "--rule",
             help="Which drafted tokens stand. match gives the tokens of plain decoding, rejection and block their "
             "distribution; typical is lossy by design, so it is refused.",
         ),
-    ] = RuleName.MATCH,
+    ] = NamedRule.MATCH,
     num_speculative_tokens: opt.NumSpeculativeTokens = None,
     temperature: Annotated[
         float | None,

@@ -66,7 +66,7 @@ class ProposerGroup:
                 drafts[entry.sequence] = Draft(entry.sequence, proposer=entry.proposer)
         for name, wanted in asks.items():
             for ask, draft in zip(wanted, self._proposers[name].propose(wanted), strict=True):
-                _check_draft(draft, ask)
+                check_draft(draft, ask)
                 drafts[ask.sequence] = draft
         return drafts
 
@@ -92,7 +92,8 @@ def _check_is_served(proposer: Proposer) -> None:
         raise UsageError(f"the proposer {proposer.name!r} must say has_cache exactly if it is a CachingProposer")
 
 
-def _check_draft(draft: Draft, ask: Ask) -> None:
+def check_draft(draft: Draft, ask: Ask) -> None:
+    """Raise RuntimeError for a draft that does not answer `ask`, ValueError for parents that make no tree."""
     if draft.sequence != ask.sequence or len(draft.tokens) > ask.num_tokens:
         raise RuntimeError(f"{draft.proposer!r} answered {ask} with {len(draft.tokens)} tokens for {draft.sequence}")
     if draft.parents:

@@ -60,6 +60,7 @@ class NativeRuntime(Runtime):
         num_pages = options.num_pages
         if num_pages is None:
             num_pages = -(-(max_length + SPARE_SLOTS) // _native.PAGE_SIZE)
+        self._embedding_bytes = 0
         self._decoder = _make_decoder(_native_config(config, options, max_length, num_pages, self.num_threads))
         self._info = RuntimeInfo(
             name=f"native-{self._decoder.isa}",
@@ -111,6 +112,8 @@ class NativeRuntime(Runtime):
         info = model.tensors[role]
         if len(info.shape) == 1:
             return self._decoder.load_vector(role.name, role.layer, model.data(role).view(np.float32))
+        if role.name == "embedding" and not self.config.is_head_tied:
+            self._embedding_bytes = info.num_bytes
         rows, columns = info.shape
         return self._decoder.load_matrix(role.name, role.layer, int(info.type), rows, columns, model.data(role))
 
@@ -122,6 +125,12 @@ class NativeRuntime(Runtime):
     def weight_bytes(self) -> int:
         """Packed bytes that one decode step reads: all layers and the head."""
         return self._decoder.weight_bytes
+
+    @property
+    def embedding_bytes(self) -> int:
+        """Bytes of an embedding that is not the head too, as they were loaded; else 0, for then they are in
+        `weight_bytes`. A step reads one row of it for each token."""
+        return self._embedding_bytes
 
     @property
     def cache_bytes(self) -> int:

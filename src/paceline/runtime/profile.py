@@ -81,12 +81,23 @@ def fits(config: ModelConfig, context: int) -> bool:
     return max(1, context) + _ROOM <= config.context_length
 
 
-def measure(runtime: NativeRuntime, weight_bytes: int, contexts: Sequence[int], rounds: int) -> Iterator[Profile]:
-    """Yields what is known after each round; the last one counts. The pages of `runtime` are overwritten."""
-    pages = tuple(range(runtime.info.num_pages))
+def measure(
+    runtime: NativeRuntime,
+    weight_bytes: int,
+    contexts: Sequence[int],
+    rounds: int,
+    rows: Sequence[int] = tuple(range(1, MAX_ROWS + 1)),
+) -> Iterator[Profile]:
+    """Yields what is known after each round; the last one counts. `rows`: the n of T(n), 1 among them.
+
+    The first pages of `runtime` are overwritten, as many as the longest context and the most rows take: no engine that
+    has computed anything there may go on afterwards.
+    """
+    num_positions = max(contexts) + max(rows)
+    pages = tuple(range(-(-num_positions // runtime.info.page_size)))
     runtime.fill_pages(pages)
     shuffle = random.Random(_SEED)
-    times = tuple(ContextTimes(context, {n: [] for n in range(1, MAX_ROWS + 1)}) for context in contexts)
+    times = tuple(ContextTimes(context, {n: [] for n in rows}) for context in contexts)
     _forward(runtime, pages, 0, 1)  # wakes the threads and touches what is allocated on first use
     bandwidth = 0.0
     for _ in range(rounds):

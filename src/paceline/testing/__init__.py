@@ -1,11 +1,13 @@
-"""What tests of models, proposers, controllers and caches need, ours and other people's: nothing here needs weights."""
+"""What tests of models, proposers, controllers, caches and clients need, ours and others': nothing needs weights."""
 
 from paceline.testing.contracts import RuntimeSizes, check_cache, check_equal_runtimes, check_proposer, check_runtime
+from paceline.testing.endpoint import ScriptedEndpoint
 from paceline.testing.scripted_controller import ScriptedController
 from paceline.testing.scripted_proposer import ScriptedDraft, ScriptedProposer
 from paceline.testing.table_model import CorruptCacheError, TableModel
 from paceline.testing.table_proposer import TableProposer
 from paceline.testing.tables import LogitsTable, decode_plainly, explicit_table, seeded_table
+from paceline.testing.virtual_time import VirtualTimeLoop, run_in_virtual_time
 
 __all__ = [
     "CorruptCacheError",
@@ -13,14 +15,17 @@ __all__ = [
     "RuntimeSizes",
     "ScriptedController",
     "ScriptedDraft",
+    "ScriptedEndpoint",
     "ScriptedProposer",
     "TableModel",
     "TableProposer",
+    "VirtualTimeLoop",
     "check_cache",
     "check_equal_runtimes",
     "check_proposer",
     "check_runtime",
     "decode_plainly",
     "explicit_table",
+    "run_in_virtual_time",
     "seeded_table",
 ]

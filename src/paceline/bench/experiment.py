@@ -1,0 +1,188 @@
+"""A benchmark from its settings to its result: warming up, every block, and the figures of what there is."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import count
+from typing import Any
+
+from paceline.bench.advice import advise
+from paceline.bench.base import Ask, Block, Item, Load, Message, Mode, Observation, Target, Workload
+from paceline.bench.figures import block_sums, summarise
+from paceline.bench.identity import find_differences
+from paceline.bench.machine import EnergyMeter, peak_rss_bytes
+from paceline.bench.provenance import plain_params
+from paceline.bench.recordings import Recording, Recordings, most_tokens
+from paceline.bench.result import ReplayRun, Result, Run
+from paceline.bench.runner import Asking, Runner
+from paceline.bench.schedule import Asked, BlockPlan, plan_blocks
+from paceline.bench.settings import Settings
+from paceline.errors import PacelineError
+
+Show = Callable[["Experiment", int, int], None]
+"""Told, behind every block, how many are done and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What figures are set against: latency targets in milliseconds, a price, and T(n) of the target."""
+
+    slo: Mapping[str, float] = field(default_factory=dict)
+    price_per_hour: float | None = None
+    forward_ms: Mapping[int, float] = field(default_factory=dict)
+    floor_ms: float | None = None
+
+
+class Experiment:
+    """What was measured is in `blocks`, whatever ends `run`; `result` is of what there is then."""
+
+    def __init__(self, target: Target, workload: Workload, settings: Settings) -> None:
+        self.target = target
+        self._workload = workload
+        self._settings = settings
+        self._asking = Asking(settings.params, settings.seed)
+        self._peak_rss: int | None = None
+        self.is_complete = False
+        self.blocks: list[Block] = []
+
+    async def run(self, show: Show) -> None:
+        """Raises PacelineError where the first answers, which only warm up, fail in all modes: so would all others."""
+        settings = self._settings
+        runner = Runner(self.target, self._asking, EnergyMeter())
+        await self._warm_up(runner)
+        total = self._num_blocks()
+        show(self, 0, total)
+        indices = count()
+        for load in settings.loads:
+            plans = self._plans(load, indices, settings.rounds)
+            async for block in runner.run(plans, seconds=settings.seconds):
+                self.blocks.append(block)
+                self._peak_rss = peak_rss_bytes()
+                show(self, len(self.blocks), max(total, len(self.blocks)))
+        self.is_complete = True
+
+    def longest(self) -> Ask:
+        """The first turn of the item that has the most text."""
+        item = max(self._workload.items, key=lambda item: len(item.turns[0]))
+        return self._asking.ask(Asked(item, 0), 0, (*item.history, Message("user", item.turns[0])))
+
+    def runs(self, judging: Judging) -> list[Run]:
+        return summarise(
+            self.blocks,
+            modes=self._settings.modes,
+            slo=judging.slo,
+            price_per_hour=judging.price_per_hour,
+            forward_ms=judging.forward_ms,
+            memory=self.target.memory(),
+            peak_rss=self._peak_rss,
+        )
+
+    def result(
+        self,
+        judging: Judging,
+        provenance: Mapping[str, Any],
+        fingerprint: Mapping[str, Any],
+        replay: Sequence[ReplayRun] = (),
+        notes: Sequence[str] = (),
+    ) -> Result:
+        runs = self.runs(judging)
+        return Result(
+            provenance={**provenance, "target": dict(self.target.describe())},
+            fingerprint=fingerprint,
+            settings=as_json(self._settings, self._workload),
+            runs=tuple(runs),
+            forward_ms={str(n): time for n, time in judging.forward_ms.items()},
+            floor_ms=judging.floor_ms,
+            differences=tuple(find_differences(self.blocks)),
+            replay=tuple(replay),
+            advice=tuple(advise(runs, self._settings.modes)),
+            blocks=tuple(map(block_sums, self.blocks)),
+            notes=(*self._notes(), *notes),
+            is_complete=self.is_complete,
+        )
+
+    async def _warm_up(self, runner: Runner) -> None:
+        answers = await runner.warm_up(Asked(self._workload.items[0], 0), self._settings.modes)
+        errors = [answer.error for answer in answers if answer.error is not None]
+        if len(errors) == len(answers):
+            raise PacelineError(f"nothing is answered in any mode: {errors[0]}")
+
+    def _plans(self, load: Load, indices: Iterator[int], rounds: int | None) -> Iterator[BlockPlan]:
+        settings = self._settings
+        return plan_blocks(
+            self._workload,
+            load,
+            settings.modes,
+            rounds=rounds,
+            seed=settings.seed,
+            follows_trace=settings.follows_trace,
+            indices=indices,
+        )
+
+    def _num_blocks(self) -> int:
+        """Of rounds without end the first alone: nobody knows how many there will be."""
+        settings = self._settings
+        plans = [plan for load in settings.loads for plan in self._plans(load, count(), settings.rounds or 1)]
+        return len(plans) * len(settings.modes)
+
+    def recordings(self, fingerprint: Mapping[str, Any], max_length: int, max_draft_tokens: int) -> Recordings:
+        """The whole answers of the first mode, each question's first one; "off" goes before others. `max_length` and
+        `max_draft_tokens`: of the engine, see `Recordings`."""
+        modes = sorted(self._settings.modes, key=lambda mode: not mode.is_off)
+        items = {item.id: item for item in self._workload.items}
+        found = dict[tuple[str, int], Recording]()
+        for block in self.blocks:
+            if block.mode == modes[0].name:
+                for seen in block.observations:
+                    recording = self._recording(items[seen.item], seen, max_length)
+                    if recording is not None:
+                        found.setdefault((seen.item, seen.turn), recording)
+        return Recordings(fingerprint, max_draft_tokens, tuple(found.values()))
+
+    def _recording(self, item: Item, seen: Observation, max_length: int) -> Recording | None:
+        """None for an answer that failed, or of which the tokens are not known."""
+        answer = seen.answer
+        if answer.error is not None or not answer.token_ids or answer.prompt_ids is None:
+            return None
+        params = self._asking.ask(Asked(item, seen.repeat), seen.turn, ()).params
+        most = most_tokens(params, len(answer.prompt_ids), max_length)
+        return Recording(item.id, seen.turn, item.task_class, answer.prompt_ids, answer.token_ids, most)
+
+    def _notes(self) -> list[str]:
+        settings, notes = self._settings, list[str]()
+        if settings.prefix_caching:
+            notes.append("Conversations of one block and mode reused equal beginnings of their prompts.")
+        else:
+            notes.append("Prefix reuse was off: every prompt was read whole.")
+        errors = [seen.answer.error for block in self.blocks for seen in block.observations if seen.answer.error]
+        if errors:
+            notes.append(f"{len(errors)} answers failed and are in no figure; the first: {errors[0]}")
+        if self._workload.problems:
+            first = self._workload.problems[0]
+            notes.append(
+                f"{len(self._workload.problems)} lines of the workload hold no item and were left out; the first, "
+                f"line {first.line}: {first.message}"
+            )
+        return notes
+
+
+def as_json(settings: Settings, workload: Workload) -> dict[str, Any]:
+    """Everything that was asked for, as plain values."""
+    return {
+        "workload": workload.name,
+        "num_items": len(workload.items),
+        "modes": [_plain(mode) for mode in settings.modes],
+        "loads": [load.label for load in settings.loads],
+        "params": plain_params(settings.params),
+        "rule": settings.rule,
+        "task_classes": list(settings.task_classes),
+        "num_prompts": settings.num_prompts,
+        "rounds": settings.rounds,
+        "seconds": settings.seconds,
+        "follows_trace": settings.follows_trace,
+        "seed": settings.seed,
+        "prefix_caching": settings.prefix_caching,
+    }
+
+
+def _plain(mode: Mode) -> dict[str, Any]:
+    return {each.name: getattr(mode, each.name) for each in fields(mode)}

@@ -1,0 +1,1 @@
+"""Targets: what a benchmark asks. `local` is this package's own engine, `endpoint` a server."""

@@ -1,0 +1,136 @@
+"""`paceline bench`: from options to a measurement, and from that to tables, files and an exit status."""
+
+from collections.abc import Sequence
+from time import perf_counter
+
+import typer
+
+from paceline.bench.advice_config import config_toml
+from paceline.bench.base import Workload
+from paceline.bench.experiment import Experiment, Judging
+from paceline.bench.report import LiveView, Progress, check_plots, live_view, print_result, write
+from paceline.bench.requirements import Condition, find_shortfalls, parse_requirements, parse_slo, slo_conditions
+from paceline.bench.result import Result
+from paceline.bench.result_file import write_result, write_text
+from paceline.bench.settings import Settings, parse_ks, parse_loads, parse_modes, trace_load
+from paceline.bench.workloads import load_workload, select
+from paceline.cli.bench_endpoint import measure_endpoints, modes_of
+from paceline.cli.bench_local import measure_local
+from paceline.cli.bench_options import BenchOptions
+from paceline.cli.failures import EXIT_FAILURE, complain
+from paceline.cli.interrupts import EXIT_INTERRUPTED
+from paceline.errors import UsageError
+from paceline.models.quoting import quoted
+from paceline.sampling_params import SamplingParams
+
+DEFAULT_MODES = "off,ngram"
+_SHOW_EVERY = 2.0  # seconds: figures with their intervals take a moment
+
+
+def bench(options: BenchOptions) -> None:
+    """Measure, print and write. Raises typer.Exit where the exit status is not 0."""
+    _check_outputs(options)
+    slo = parse_slo(options.slo) if options.slo is not None else {}
+    conditions = [*(parse_requirements(options.require) if options.require is not None else ()), *slo_conditions(slo)]
+    workload = _workload(options)
+    settings = _settings(options, workload)
+    judging = Judging(slo, options.price_per_hour)
+    measure = measure_local if options.endpoint is None else measure_endpoints
+    with live_view() as view:
+        result = measure(options, settings, workload, judging, _Shown(view, judging).show)
+    print_result(result)
+    _write(result, settings, options)
+    _exit(result, conditions)
+
+
+class _Shown:
+    """Brings a live view up to date, not more often than is worth it."""
+
+    def __init__(self, view: LiveView, judging: Judging) -> None:
+        self._view = view
+        self._judging = judging
+        self._began = self._shown = perf_counter()
+
+    def show(self, experiment: Experiment, done: int, total: int) -> None:
+        now = perf_counter()
+        if done == 0:
+            self._began = now
+        if done in (0, total) or now - self._shown >= _SHOW_EVERY:
+            self._view.update(Progress(done, total, now - self._began), experiment.runs(self._judging))
+            self._shown = perf_counter()
+
+
+def _workload(options: BenchOptions) -> Workload:
+    whole = load_workload(options.workload, on_problem="skip" if options.skip_bad_lines else "refuse")
+    for problem in whole.problems[:10]:
+        complain(f"line {problem.line} of {quoted(options.workload)} is left out: {problem.message}")
+    return select(whole, options.num_prompts, options.task_class or None)
+
+
+def _settings(options: BenchOptions, workload: Workload) -> Settings:
+    is_trace = all(item.arrival is not None for item in workload.items)
+    follows_trace = is_trace and options.concurrency is None and options.request_rate is None
+    if options.endpoint is None:
+        modes = parse_modes(options.modes or DEFAULT_MODES, parse_ks(options.num_speculative_tokens))
+    else:
+        modes = modes_of(options)
+    return Settings(
+        modes=modes,
+        loads=(trace_load(workload),)
+        if follows_trace
+        else parse_loads(options.concurrency, options.request_rate, options.burstiness),
+        params=SamplingParams(
+            max_tokens=options.max_tokens,
+            temperature=options.temperature,
+            top_p=options.top_p,
+            ignore_eos=options.ignore_eos,
+        ),
+        rule=options.rule.value,
+        num_prompts=options.num_prompts,
+        task_classes=tuple(options.task_class),
+        rounds=1 if options.rounds is None and options.duration is None else options.rounds,
+        seconds=options.duration,
+        follows_trace=follows_trace,
+        seed=options.seed,
+        prefix_caching=options.prefix_caching,
+    )
+
+
+def _check_outputs(options: BenchOptions) -> None:
+    """What would be in vain after a long measurement is said before it."""
+    for name, path in (("--json", options.json), ("--advise", options.advise), ("--report", options.report)):
+        if path is not None and not path.parent.is_dir():
+            raise UsageError(f"{name} is {quoted(str(path))}; there is no such folder, make it first")
+    if options.report is not None:
+        check_plots()
+        if options.report.exists() and not options.report.is_dir():
+            raise UsageError(f"--report is {quoted(str(options.report))}, which is no folder; name another")
+    price = options.price_per_hour
+    if price is not None and not 0 < price < float("inf"):
+        raise UsageError(f"--price-per-hour is {price}; expected a number above 0")
+
+
+def _write(result: Result, settings: Settings, options: BenchOptions) -> None:
+    if options.json is not None:
+        write_result(result, options.json)
+    if options.report is not None:
+        options.report.mkdir(exist_ok=True)
+        write(result, options.report)
+    if options.advise is not None:
+        write_text(config_toml(result, settings.modes, settings.rule), options.advise)
+
+
+def _exit(result: Result, conditions: Sequence[Condition]) -> None:
+    """An interrupted measurement is not judged."""
+    if not result.is_complete:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    exit_where_short(result, conditions)
+
+
+def exit_where_short(result: Result, conditions: Sequence[Condition]) -> None:
+    """Say what falls short, and exit with 1 where something does."""
+    shortfalls = find_shortfalls(result.runs, conditions)
+    for shortfall in shortfalls:
+        complain(str(shortfall))
+    if shortfalls:
+        raise typer.Exit(EXIT_FAILURE)

@@ -1,0 +1,79 @@
+"""Measures servers with OpenAI's interface for `paceline bench`."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import typer
+
+from paceline.bench.base import OFF, Mode, Workload
+from paceline.bench.experiment import Experiment, Judging, Show
+from paceline.bench.provenance import command_line, plain_params, provenance, workload_sha256
+from paceline.bench.result import Result
+from paceline.bench.settings import Settings
+from paceline.bench.targets.endpoint import ENDPOINT, EndpointOptions, EndpointTarget, endpoint_modes
+from paceline.cli.bench_options import BenchOptions
+from paceline.cli.interrupts import EXIT_INTERRUPTED
+from paceline.errors import UsageError
+
+_OF_THE_ENGINE = {
+    "modes": "--modes",
+    "num_speculative_tokens": "--num-speculative-tokens",
+    "replay": "--replay",
+    "advise": "--advise",
+    "quantization": "--quantization",
+    "max_model_len": "--max-model-len",
+    "threads": "--threads",
+}  # how a server loads and speculates is its own affair
+
+
+def modes_of(options: BenchOptions) -> tuple[Mode, ...]:
+    """Raises UsageError for options that say how this package's own engine is to run."""
+    for name, option in _OF_THE_ENGINE.items():
+        if getattr(options, name):
+            raise UsageError(
+                f"{option} is about this program's own engine; with --endpoint the server decides, leave it out"
+            )
+    return endpoint_modes(_addresses(options))
+
+
+def measure_endpoints(
+    options: BenchOptions, settings: Settings, workload: Workload, judging: Judging, show: Show
+) -> Result:
+    """As `measure_local`; T(n) and memory of a server are not known."""
+    experiments = list[Experiment]()
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_run(options, settings, workload, show, experiments))
+    if not experiments or not experiments[0].blocks:
+        raise typer.Exit(EXIT_INTERRUPTED)
+    (experiment,) = experiments
+    prints = _fingerprint(experiment.target.describe(), workload, settings)
+    return experiment.result(judging, provenance(command_line("paceline")), prints)
+
+
+async def _run(
+    options: BenchOptions, settings: Settings, workload: Workload, show: Show, experiments: list[Experiment]
+) -> None:
+    asking = EndpointOptions(
+        model=options.endpoint_model, key_variable=options.api_key_env, prefix_caching=options.prefix_caching
+    )
+    target = await EndpointTarget.connect(_addresses(options), asking)
+    experiments.append(Experiment(target, workload, settings))
+    await experiments[0].run(show)
+
+
+def _addresses(options: BenchOptions) -> dict[str, str]:
+    given = {OFF: options.baseline_endpoint, ENDPOINT: options.endpoint}
+    return {mode: address for mode, address in given.items() if address is not None}
+
+
+def _fingerprint(described: Mapping[str, Any], workload: Workload, settings: Settings) -> dict[str, Any]:
+    """Whose machine it is, nobody tells: a server's address stands for it."""
+    modes: Mapping[str, Mapping[str, Any]] = described["modes"]
+    return {
+        "machine": {mode: facts["address"] for mode, facts in modes.items()},
+        "model": {mode: facts["model"] for mode, facts in modes.items()},
+        "workload_sha256": workload_sha256(workload),
+        "params": plain_params(settings.params),
+    }

@@ -1,0 +1,248 @@
+"""`paceline bench`: what it measures, writes, says and refuses. How fast the machine is, is not its business here."""
+
+import json
+import os
+import signal
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paceline import LLM
+from paceline.acceptance import MatchRule, Outcome, Verification
+from paceline.bench import forwards
+from paceline.bench.experiment import Experiment
+from paceline.bench.result_file import read_result
+from paceline.cli.bench import _Shown
+from paceline.runtime.native import NativeRuntime
+
+Invoke = Callable[..., Any]  # see conftest.py
+KEYS = {
+    *("task_class", "mode", "concurrency", "request_rate", "output_tokens_per_second", "speedup", "speedup_ci"),
+    *("mean_acceptance_length", "draft_acceptance_rate", "acceptance_by_position", "identical_fraction"),
+    *("ttft_ms", "tpot_ms", "chunk_gap_ms", "e2e_ms", "memory_bytes"),
+}
+
+
+@pytest.fixture(autouse=True)
+def quick_forwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real probe of the memory's bandwidth reads hundreds of megabytes."""
+    monkeypatch.setattr(NativeRuntime, "read_bandwidth", lambda _self, **_options: 2e12)
+    monkeypatch.setattr(forwards, "ROWS", (1, 2, 4))
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    lines = [
+        {"prompt": "a b c a b c a b c", "task_class": "copying"},
+        {"prompt": "c c c c", "task_class": "copying"},
+        {"prompt": "b a", "task_class": "other", "max_tokens": 5},
+    ]
+    path = tmp_path / "work.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def bench(invoke: Invoke, long_llama_path: Path, workload: Path) -> Invoke:
+    """Run with the tiny model and the workload of three; `bench("--modes", "off")`."""
+
+    def run(*arguments: object) -> Any:
+        common = ("-m", long_llama_path, "--workload", workload, "--max-tokens", 12)
+        return invoke("bench", *common, "--ignore-eos", *arguments)
+
+    return run
+
+
+def test_everything_that_a_result_holds(bench: Invoke, tmp_path: Path, long_llama_path: Path) -> None:
+    path = tmp_path / "result.json"
+    found = bench(
+        *("--modes", "off,ngram:2", "--concurrency", "1,2", "--replay", "--json", path, "--slo", "ttft=1e9"),
+        *("--price-per-hour", 2, "--report", tmp_path / "report", "--advise", tmp_path / "advice.toml"),
+    )
+    assert found.exit_code == 0, found.output
+    result = json.loads(path.read_text())
+    runs = {(run["task_class"], run["mode"], run["concurrency"]): run for run in result["runs"]}
+    assert set(runs) == {
+        (task_class, mode, concurrency)
+        for task_class in ("copying", "other", "all")
+        for mode in ("off", "ngram:2")
+        for concurrency in (1, 2)
+    }
+    for run in runs.values():
+        assert set(run) >= KEYS
+        assert run["num_errors"] == 0
+        assert run["output_tokens_per_second"] > 0
+        assert run["goodput"] > 0
+        assert run["cost_per_million_tokens"] == pytest.approx(2 / 3600 / run["output_tokens_per_second"] * 1e6)
+        assert set(run["memory_bytes"]) == {"target", "proposer", "caches", "peak_rss"}
+        assert sum(run["time_share"].values()) == pytest.approx(1)
+    assert runs["all", "off", 1]["num_output_tokens"] == 12 + 12 + 5
+    assert runs["all", "off", 1]["mean_acceptance_length"] == 1
+    assert runs["all", "off", 1]["speedup"] is None
+    drafting = runs["all", "ngram:2", 1]
+    assert drafting["identical_fraction"] == 1
+    assert drafting["mean_acceptance_length"] > 1
+    assert drafting["memory_bytes"]["proposer"] > 0
+    assert set(result["forward_ms"]) == {"1", "2", "4"}
+    assert drafting["ceiling"] >= 1
+    assert result["provenance"]["model"]["name"] == long_llama_path.name
+    assert result["is_complete"] is True
+    assert result["differences"] == []
+    _check_replay(result, drafting)
+    assert (tmp_path / "report" / "report.html").read_text().startswith("<!DOCTYPE html>")
+    advised = tomllib.loads((tmp_path / "advice.toml").read_text())["speculation"]
+    LLM(long_llama_path, speculation=advised)
+    assert "speedup" in found.stdout
+
+
+def _check_replay(result: dict[str, Any], live: dict[str, Any]) -> None:
+    """Nothing of it is chance: at the K of the live run both have the same acceptance."""
+    replayed = {
+        run["num_speculative_tokens"]: run
+        for run in result["replay"]
+        if (run["task_class"], run["proposer"]) == ("all", "ngram")
+    }
+    assert len(replayed) >= 3
+    for figure in ("mean_acceptance_length", "draft_acceptance_rate", "acceptance_by_position"):
+        assert replayed[2][figure] == live[figure]
+
+
+def test_an_open_loop(bench: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    assert bench("--modes", "off", "--request-rate", "200", "--json", path).exit_code == 0
+    runs = read_result(path).runs
+    assert {(run.concurrency, run.request_rate) for run in runs} == {(None, 200.0)}
+
+
+def test_a_trace_is_followed(bench: Invoke, tmp_path: Path, workload: Path) -> None:
+    lines = [json.loads(line) for line in workload.read_text().splitlines()]
+    workload.write_text("".join(json.dumps({"arrival": i / 100, **line}) + "\n" for i, line in enumerate(lines)))
+    path = tmp_path / "result.json"
+    assert bench("--modes", "off", "--json", path).exit_code == 0
+    result = read_result(path)
+    assert result.settings["follows_trace"] is True
+    assert result.runs[0].request_rate == pytest.approx(3 / 0.02)
+
+
+def test_a_wrong_text_is_found_and_shown(bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    accept = MatchRule.accept
+
+    def take_all(self: MatchRule, verification: Verification) -> Outcome:
+        """Every draft token, whatever the target says."""
+        outcome, draft = accept(self, verification), verification.draft
+        return replace(outcome, path=tuple(range(1 + len(draft))), tokens=(*draft, outcome.tokens[-1]))
+
+    monkeypatch.setattr(MatchRule, "accept", take_all)
+    path = tmp_path / "result.json"
+    found = bench("--modes", "off,ngram:4", "--json", path, "--require", "identical=1.0")
+    assert found.exit_code == 1
+    assert "identical_fraction=1 is required, and all, ngram:4, c=1 has identical_fraction" in found.stderr
+    assert "not that of plain decoding" in found.stdout
+    assert read_result(path).differences[0].mode == "ngram:4"
+
+
+def test_a_requirement_that_falls_short(bench: Invoke) -> None:
+    found = bench("--modes", "off,ngram", "--require", "identical=1.0,speedup>=1000")
+    assert found.exit_code == 1
+    (line,) = [line for line in found.stderr.splitlines() if line.startswith("paceline:")]
+    assert "speedup>=1000 is required, and all, ngram, c=1 has speedup" in line
+
+
+def test_results_are_checked_and_compared_later(bench: Invoke, invoke: Invoke, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    for path in (first, second):
+        assert bench("--modes", "off,ngram", "--json", path).exit_code == 0
+    assert invoke("bench", "check", first, "--require", "identical=1.0").exit_code == 0
+    assert invoke("bench", "check", first, "--require", "tau>=100").exit_code == 1
+    compared = invoke("bench", "compare", first, second)
+    assert compared.exit_code == 0, compared.output
+    assert "verdict" in compared.stdout
+    content = json.loads(second.read_text())
+    content["fingerprint"]["machine"]["threads"] = 77
+    second.write_text(json.dumps(content))
+    refused = invoke("bench", "compare", first, second)
+    assert refused.exit_code == 2
+    assert "machine.threads" in refused.stderr
+    assert "--force" in refused.stderr
+    assert invoke("bench", "compare", first, second, "--force").exit_code == 0
+
+
+def test_bad_lines_are_refused_or_left_out_as_asked(bench: Invoke, workload: Path, tmp_path: Path) -> None:
+    workload.write_text(workload.read_text() + "no json\n")
+    refused = bench("--modes", "off")
+    assert refused.exit_code == 2
+    assert "line 4" in refused.stderr
+    path = tmp_path / "result.json"
+    taken = bench("--modes", "off", "--skip-bad-lines", "--json", path)
+    assert taken.exit_code == 0
+    assert "line 4" in taken.stderr
+    assert any("line 4" in note for note in read_result(path).notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--modes", "off,eagle"], "choose from off, ngram"),
+        (["--modes", "off,off"], "named twice"),
+        (["--concurrency", "0"], "--concurrency holds '0'"),
+        (["--request-rate", "-1"], "--request-rate holds '-1'"),
+        (["--slo", "ttft"], "slo"),
+        (["--require", "speed>1"], "require"),
+        (["--price-per-hour", "0"], "--price-per-hour is 0"),
+        (["--json", "/nowhere/at/all.json"], "no such folder"),
+        (["--baseline-endpoint", "http://127.0.0.1:9"], "--endpoint"),
+        (["--endpoint", "http://127.0.0.1:9", "--modes", "off"], "--modes"),
+        (["--task-class", "coping"], "did you mean 'copying'?"),
+        (["--num-prompts", "0"], "--num-prompts is 0"),
+        (["--workload", "nothing.jsonl"], "nothing.jsonl"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_runs(bench: Invoke, arguments: list[str], said: str) -> None:
+    found = bench(*arguments)
+    assert found.exit_code == 2, found.output
+    assert said in found.stderr
+    assert found.stdout == ""
+
+
+def test_options_of_a_command_go_behind_it(invoke: Invoke) -> None:
+    found = invoke("bench", "--rounds", "2", "compare", "a.json", "b.json")
+    assert (found.exit_code, "go behind it" in found.stderr) == (2, True)
+
+
+def test_prompts_that_do_not_fit(bench: Invoke) -> None:
+    """Nothing can be answered: a failure, not a table of nothing."""
+    found = bench("--modes", "off", "--max-model-len", 3)
+    assert found.exit_code == 1
+    assert "nothing is answered" in found.stderr
+
+
+def test_an_interrupt_keeps_what_was_measured(bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    show = _Shown.show
+
+    def interrupt(self: _Shown, experiment: Experiment, done: int, total: int) -> None:
+        show(self, experiment, done, total)
+        if done == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(_Shown, "show", interrupt)
+    path = tmp_path / "result.json"
+    found = bench("--rounds", "1000", "--json", path, "--require", "identical=1.0")
+    assert found.exit_code == 130
+    assert "Interrupted" in found.stdout
+    result = read_result(path)
+    assert not result.is_complete
+    assert len(result.blocks) == 5
+    assert {run.mode for run in result.runs} == {"off", "ngram"}
+
+
+def test_an_interrupt_before_anything_was_measured(
+    bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Shown, "show", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    path = tmp_path / "result.json"
+    found = bench("--json", path)
+    assert (found.exit_code, found.stdout, path.exists()) == (130, "", False)
