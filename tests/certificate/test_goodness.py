@@ -89,9 +89,9 @@ def test_what_is_right_is_not_blamed() -> None:
 
 
 def test_false_alarms_come_as_often_as_stated() -> None:
-    # Four chi-squares at 0.1 each: 51.6 of 150 trials if they are independent, 15 to 60 whatever they have in common.
-    alarms = sum(any(test.has_failed for test in sampled(straight, 150, seed, 0.5).tests) for seed in range(150))
-    assert 15 < alarms < 76  # of the rate of 0.5
+    # Four chi-squares at 0.1 each: 27.5 of 80 trials if they are independent, 8 to 32 whatever they have in common.
+    alarms = sum(any(test.has_failed for test in sampled(straight, 150, seed, 0.5).tests) for seed in range(80))
+    assert 8 < alarms < 44
 
 
 @pytest.mark.parametrize(("bend", "finder"), [(copying, "recency"), (sharpened, "likelihood"), (turning, "serial")])
