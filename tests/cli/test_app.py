@@ -16,7 +16,7 @@ from paceline.controller import OFF
 from paceline.proposers import PROPOSERS
 
 Invoke = Callable[..., Any]  # see conftest.py
-COMMANDS = ("generate", "chat", "profile", "inspect", "demo", "models", "bench")
+COMMANDS = ("generate", "chat", "profile", "inspect", "demo", "verify", "models", "bench")
 
 
 def test_version(invoke: Invoke) -> None:

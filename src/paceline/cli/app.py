@@ -11,6 +11,7 @@ from paceline.cli.bench_app import bench_app
 from paceline.cli.failures import reported_failures
 from paceline.cli.interrupts import interrupts_at_once
 from paceline.cli.models_app import models_app
+from paceline.cli.verify_app import verify
 
 DEFAULT_ROUNDS = 20
 DEFAULT_DEMO_DRAFT = 5
@@ -173,3 +174,6 @@ def demo(
             from paceline.cli.demo import demo as run
 
         run(model, num_speculative_tokens=num_speculative_tokens, threads=threads)
+
+
+app.command()(verify)

@@ -34,6 +34,11 @@ _OPTIONS = {
     "top_k": "--top-k",
     "top_p": "--top-p",
     "chat_template": "--chat-template",
+    "top_k": "--top-k",
+    "min_p": "--min-p",
+    "num_samples": "--samples",
+    "false_alarm_rate": "--false-alarm-rate",
+    "numerics": "--numerics",
 }  # parameters of the library, and the options that stand for them
 _PARAMETER = re.compile(rf"(?<![^\s(])({'|'.join(_OPTIONS)})(?![^\s,;:.)])")  # as a word, not in quotes or a path
 

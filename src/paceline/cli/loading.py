@@ -13,19 +13,24 @@ STANDARD_INPUT = "-"
 
 
 def load(options: ModelOptions) -> LLM:
-    speculation: dict[str, Any] = {"proposer": options.proposer.value}
-    if options.num_speculative_tokens is not None:
-        speculation["num_speculative_tokens"] = options.num_speculative_tokens
     return LLM(
         options.model,
         quantization=quantization_of(options.quantization),
-        speculation=speculation,
+        speculation=speculation_of(options),
         max_model_len=options.max_model_len,
         max_num_seqs=1,  # commands ask one thing at a time: the cache need not be larger
         num_threads=options.threads,
         chat_template=options.chat_template,
         progress=terminal_progress(),
     )
+
+
+def speculation_of(options: ModelOptions) -> dict[str, Any]:
+    """As `LLM` takes it."""
+    speculation: dict[str, Any] = {"proposer": options.proposer.value}
+    if options.num_speculative_tokens is not None:
+        speculation["num_speculative_tokens"] = options.num_speculative_tokens
+    return speculation
 
 
 def quantization_of(name: QuantizationName | None) -> Quantization | None:
