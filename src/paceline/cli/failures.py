@@ -34,8 +34,6 @@ _OPTIONS = {
     "top_k": "--top-k",
     "top_p": "--top-p",
     "chat_template": "--chat-template",
-    "top_k": "--top-k",
-    "min_p": "--min-p",
     "num_samples": "--samples",
     "false_alarm_rate": "--false-alarm-rate",
     "numerics": "--numerics",
