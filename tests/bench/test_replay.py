@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -215,7 +216,7 @@ def looping(item: str, task_class: str, num_tokens: int) -> Recording:
 
 def test_runs_of_task_classes_and_of_all() -> None:
     recordings = Recordings({}, 63, (looping("a", "copy", 41), looping("b", "talk", 3), looping("c", "copy", 41)))
-    runs = replay(recordings, ["ngram"], [2, 4], {1: 10.0, 8: 10.0})
+    runs = replay(replace(recordings, forward_ms={1: 10.0, 8: 10.0}), ["ngram"], [2, 4])
     assert [(run.num_speculative_tokens, run.task_class) for run in runs] == [
         (k, each) for k in (2, 4) for each in ("copy", "talk", ALL)
     ]
@@ -233,13 +234,13 @@ def test_runs_of_task_classes_and_of_all() -> None:
 def test_the_prediction_is_of_forwards_and_drafting() -> None:
     """With every row as dear as a forward, checking drafts never pays; where rows are free, it pays what τ says."""
     recordings = Recordings({}, 63, (looping("a", "copy", 200),))
-    (free, _) = replay(recordings, ["ngram"], [4], {1: 1e6, 5: 1e6})
-    (dear, _) = replay(recordings, ["ngram"], [4], {1: 1e6, 5: 5e6})
+    (free, _) = replay(replace(recordings, forward_ms={1: 1e6, 5: 1e6}), ["ngram"], [4])
+    (dear, _) = replay(replace(recordings, forward_ms={1: 1e6, 5: 5e6}), ["ngram"], [4])
     assert free.mean_acceptance_length is not None
     assert free.predicted_speedup == pytest.approx(free.mean_acceptance_length, rel=1e-3)
     assert dear.predicted_speedup is not None
     assert dear.predicted_speedup < 1.05
-    assert replay(recordings, ["ngram"], [4], {})[0].predicted_speedup is None
+    assert replay(replace(recordings, forward_ms={}), ["ngram"], [4])[0].predicted_speedup is None
 
 
 def test_counts_of_drafts_of_several_lengths() -> None:
@@ -255,11 +256,11 @@ def test_what_cannot_be_replayed_is_refused() -> None:
     with pytest.raises(UsageError, match="'table' needs more than the text of an answer"):
         replay_answer(TableProposer(TableModel(LOOPING, VOCAB)), recordings.answers[0], 2, 63)
     with pytest.raises(UsageError, match="measured up to 4 rows; expected at most 3"):
-        replay(recordings, ["ngram"], [3, 4], {1: 1.0, 4: 1.5})
+        replay(replace(recordings, forward_ms={1: 1.0, 4: 1.5}), ["ngram"], [3, 4])
     with pytest.raises(UsageError, match="num_speculative_tokens is 0"):
-        replay(recordings, ["ngram"], [0], {})
+        replay(replace(recordings, forward_ms={}), ["ngram"], [0])
     with pytest.raises(UsageError, match="unknown proposer 'ngran'"):
-        replay(recordings, ["ngran"], [1], {})
+        replay(replace(recordings, forward_ms={}), ["ngran"], [1])
 
 
 @pytest.mark.parametrize(

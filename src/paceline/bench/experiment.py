@@ -124,7 +124,9 @@ class Experiment:
         plans = [plan for load in settings.loads for plan in self._plans(load, count(), settings.rounds or 1)]
         return len(plans) * len(settings.modes)
 
-    def recordings(self, fingerprint: Mapping[str, Any], max_length: int, max_draft_tokens: int) -> Recordings:
+    def recordings(
+        self, judging: Judging, fingerprint: Mapping[str, Any], max_length: int, max_draft_tokens: int
+    ) -> Recordings:
         """The whole answers of the first mode, each question's first one; "off" goes before others. `max_length` and
         `max_draft_tokens`: of the engine, see `Recordings`."""
         modes = sorted(self._settings.modes, key=lambda mode: not mode.is_off)
@@ -136,7 +138,7 @@ class Experiment:
                     recording = self._recording(items[seen.item], seen, max_length)
                     if recording is not None:
                         found.setdefault((seen.item, seen.turn), recording)
-        return Recordings(fingerprint, max_draft_tokens, tuple(found.values()))
+        return Recordings(fingerprint, max_draft_tokens, tuple(found.values()), judging.forward_ms)
 
     def _recording(self, item: Item, seen: Observation, max_length: int) -> Recording | None:
         """None for an answer that failed, or of which the tokens are not known."""

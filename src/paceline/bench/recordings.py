@@ -1,11 +1,13 @@
 """Recorded answers: what replay scores proposers against, and the file that keeps them for the next time."""
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paceline.bench.result_file import write_text
 from paceline.checks import checked_ids, is_integer
 from paceline.errors import UsageError
 from paceline.sampling_params import SamplingParams
@@ -40,11 +42,13 @@ class Recording:
 @dataclass(frozen=True, slots=True)
 class Recordings:
     """`fingerprint`: what the answers depend on (model, workload, sampling), plain JSON values. `max_draft_tokens`: the
-    most draft tokens that a forward of the engine that gave them can check."""
+    most draft tokens that a forward of the engine that gave them can check. `forward_ms`: T(n) of that engine by n,
+    empty where it was not measured."""
 
     fingerprint: Mapping[str, Any]
     max_draft_tokens: int
     answers: tuple[Recording, ...]
+    forward_ms: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def task_classes(self) -> tuple[str, ...]:
@@ -63,37 +67,43 @@ def save_recordings(path: Path, recordings: Recordings) -> None:
         "format": FORMAT,
         "fingerprint": dict(recordings.fingerprint),
         "max_draft_tokens": recordings.max_draft_tokens,
+        "forward_ms": {str(n): time for n, time in recordings.forward_ms.items()},
         "answers": [asdict(answer) for answer in recordings.answers],
     }
-    path.write_text(json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    write_text(json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n", path)
 
 
-def load_recordings(path: Path, fingerprint: Mapping[str, Any]) -> Recordings:
-    """Raises UsageError for a file that holds no recordings, or those of something else than `fingerprint` says."""
+def load_recordings(path: Path) -> Recordings:
+    """Raises UsageError for a file that cannot be read or holds no recordings."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"the recordings {path} cannot be read: {error.strerror}") from None
     except ValueError:
-        raise UsageError(f"{path} is no JSON file; expected recordings that `--replay` wrote") from None
-    recordings = _recordings(path, content)
-    for name in sorted({*recordings.fingerprint, *fingerprint}):
-        recorded, asked = recordings.fingerprint.get(name), fingerprint.get(name)
-        if recorded != asked:
-            raise UsageError(
-                f"the recordings {path} were made with {name} {recorded!r:.100}, now it is {asked!r:.100}; "
-                "record anew, or ask for the same"
-            )
-    return recordings
+        raise UsageError(f"{path} is no JSON file; expected recordings that `paceline bench --record` wrote") from None
+    return _recordings(path, content)
 
 
 def _recordings(path: Path, content: object) -> Recordings:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UsageError(f"{path} holds no recordings of format {FORMAT}; expected a file that `--replay` wrote")
-    fingerprint, most, answers = (content.get(name) for name in ("fingerprint", "max_draft_tokens", "answers"))
+        raise UsageError(
+            f"{path} holds no recordings of format {FORMAT}; expected a file that `paceline bench --record` wrote"
+        )
+    names = ("fingerprint", "max_draft_tokens", "answers", "forward_ms")
+    fingerprint, most, answers, times = (content.get(name) for name in names)
     if not isinstance(fingerprint, dict) or not is_integer(most, 0) or not isinstance(answers, list):
         raise UsageError(f"{path} lacks its fingerprint, max_draft_tokens or answers; record anew")
-    return Recordings(fingerprint, most, tuple([_recording(path, i, answer) for i, answer in enumerate(answers)]))
+    if not isinstance(times, dict) or not all(map(_is_time, times.items())):
+        raise UsageError(f"{path} has no forward_ms, milliseconds above 0 by numbers of rows; record anew")
+    forward_ms = {int(n): float(time) for n, time in times.items()}
+    found = tuple([_recording(path, i, answer) for i, answer in enumerate(answers)])
+    return Recordings(fingerprint, most, found, forward_ms)
+
+
+def _is_time(entry: tuple[str, object]) -> bool:
+    n, time = entry
+    is_number = isinstance(time, int | float) and not isinstance(time, bool) and 0 < time < math.inf
+    return is_number and n.isascii() and n.isdigit() and int(n) > 0
 
 
 def _recording(path: Path, index: int, answer: object) -> Recording:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.acceptance import Law, MatchRule, Verification
+from paceline.api.speculation import MAX_SPECULATIVE_TOKENS
 from paceline.bench.base import ALL, Counts
 from paceline.bench.figures.acceptance import Acceptance
 from paceline.bench.forwards import forward_time
@@ -25,7 +26,7 @@ from paceline.checks import check_integer
 from paceline.controller import OFF
 from paceline.engine.drafting import check_draft
 from paceline.errors import UsageError
-from paceline.proposers import Ask, Capabilities, Draft, Proposer, create_proposer
+from paceline.proposers import PROPOSERS, Ask, Capabilities, Draft, Proposer, create_proposer
 from paceline.telemetry import Reason, SequenceStep, SpeculationStats
 
 _BEHIND_THE_END = -1  # no draft token is equal to it
@@ -47,15 +48,14 @@ def is_text_only(capabilities: Capabilities) -> bool:
     return not any(needs)
 
 
-def replay(
-    recordings: Recordings, proposers: Sequence[str], ks: Sequence[int], forward_ms: Mapping[int, float]
-) -> list[ReplayRun]:
+def replay(recordings: Recordings, proposers: Sequence[str], ks: Sequence[int]) -> list[ReplayRun]:
     """For each proposer and number of draft tokens K in `ks`, each task class and all of them together.
 
-    `forward_ms`: T(n) by n; without any there is no prediction. A proposer that keeps something of one answer for the
-    next one sees them in their order. Raises UsageError for a proposer that needs more than text, and for a K that is
-    below 1 or needs a greater n than T(n) was measured for.
+    Without T(n) there is no prediction. A proposer that keeps something of one answer for the next one sees them in
+    their order. Raises UsageError for a proposer that needs more than text, and for a K that is below 1 or needs a
+    greater n than T(n) was measured for.
     """
+    forward_ms = recordings.forward_ms
     for k in ks:
         _check_k(k, recordings.max_draft_tokens, forward_ms)
     runs = []
@@ -209,6 +209,17 @@ def _speedup(counts: Counts, draft_seconds: float, forward_ms: Mapping[int, floa
     plain = counts.num_emitted * forward_time(forward_ms, 1)
     speculative = sum([num * forward_time(forward_ms, 1 + length) for length, num in counts.drafted.items()])
     return plain / (speculative + draft_seconds * 1e3)
+
+
+def replayable_ks(recordings: Recordings) -> list[int]:
+    """Every K that a user can ask for and of which T(n) was measured, if any of it was."""
+    most = max(recordings.forward_ms, default=MAX_SPECULATIVE_TOKENS + 1) - 1
+    return list(range(1, min(most, MAX_SPECULATIVE_TOKENS) + 1))
+
+
+def text_only_proposers() -> list[str]:
+    """The names of those that can be replayed."""
+    return [name for name in PROPOSERS if is_text_only(create_proposer(name).capabilities)]
 
 
 def _check_text_only(proposer: Proposer) -> None:

@@ -98,7 +98,8 @@ def _settings(options: BenchOptions, workload: Workload) -> Settings:
 
 def _check_outputs(options: BenchOptions) -> None:
     """What would be in vain after a long measurement is said before it."""
-    for name, path in (("--json", options.json), ("--advise", options.advise), ("--report", options.report)):
+    files = {"--json": options.json, "--advise": options.advise, "--report": options.report, "--record": options.record}
+    for name, path in files.items():
         if path is not None and not path.parent.is_dir():
             raise UsageError(f"{name} is {quoted(str(path))}; there is no such folder, make it first")
     if options.report is not None:

@@ -21,6 +21,7 @@ _OF_THE_ENGINE = {
     "modes": "--modes",
     "num_speculative_tokens": "--num-speculative-tokens",
     "replay": "--replay",
+    "record": "--record",
     "advise": "--advise",
     "quantization": "--quantization",
     "max_model_len": "--max-model-len",

@@ -8,12 +8,12 @@ from typing import Any
 import typer
 
 from paceline.api.loading import ModelOptions, ModelParts, load_parts
-from paceline.api.speculation import MAX_SPECULATIVE_TOKENS
 from paceline.bench.base import Workload
 from paceline.bench.experiment import Experiment, Judging, Show
 from paceline.bench.forwards import measure_forwards
 from paceline.bench.provenance import answers_fingerprint, command_line, fingerprint, machine_of, model_of, provenance
-from paceline.bench.replay import is_text_only, replay
+from paceline.bench.recordings import save_recordings
+from paceline.bench.replay import replay, replayable_ks, text_only_proposers
 from paceline.bench.result import ReplayRun, Result
 from paceline.bench.settings import Settings
 from paceline.bench.targets.local import LocalTarget
@@ -25,9 +25,6 @@ from paceline.engine import DEFAULT_MAX_NUM_SEQS, EngineOptions
 from paceline.engine.options import Limits
 from paceline.errors import UsageError
 from paceline.models import open_model
-from paceline.proposers import PROPOSERS, create_proposer
-
-REPLAYED_K = range(1, MAX_SPECULATIVE_TOKENS + 1)
 
 
 def measure_local(
@@ -87,12 +84,12 @@ def _with_forwards(judging: Judging, parts: ModelParts) -> Judging:
 def _replayed(
     options: BenchOptions, experiment: Experiment, parts: ModelParts, judging: Judging, prints: dict[str, Any]
 ) -> list[ReplayRun]:
-    if not options.replay:
+    """Writes the recordings too, where they are wanted."""
+    if not options.replay and options.record is None:
         return []
-    limits = Limits.of(EngineOptions(), parts.runtime.info, is_drafting=True)
-    recordings = experiment.recordings(
-        answers_fingerprint(prints), parts.runtime.info.max_length, limits.max_draft_tokens
-    )
-    names = [name for name in PROPOSERS if is_text_only(create_proposer(name).capabilities)]
-    ks = [k for k in REPLAYED_K if not judging.forward_ms or k < max(judging.forward_ms)]
-    return replay(recordings, names, ks, judging.forward_ms)
+    info = parts.runtime.info
+    most = Limits.of(EngineOptions(), info, is_drafting=True).max_draft_tokens
+    recordings = experiment.recordings(judging, answers_fingerprint(prints), info.max_length, most)
+    if options.record is not None:
+        save_recordings(options.record, recordings)
+    return replay(recordings, text_only_proposers(), replayable_ks(recordings)) if options.replay else []

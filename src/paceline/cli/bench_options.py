@@ -30,6 +30,7 @@ class BenchOptions:
     seed: int
     prefix_caching: bool
     replay: bool
+    record: Path | None
     slo: str | None
     require: str | None
     price_per_hour: float | None
