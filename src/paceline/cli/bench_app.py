@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from paceline.cli import options as opt
+from paceline.cli.bench_options import DEFAULT_BENCH_MODEL
 from paceline.cli.failures import reported_failures
 from paceline.cli.interrupts import interrupts_at_once
 from paceline.errors import UsageError
@@ -53,7 +54,7 @@ Json = Annotated[
 @bench_app.callback()
 def bench(
     context: typer.Context,
-    model: opt.Model = "smollm2",
+    model: opt.Model = DEFAULT_BENCH_MODEL,
     workload: Annotated[
         str,
         typer.Option(

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from paceline.cli.options import QuantizationName, RuleName
 
+DEFAULT_BENCH_MODEL = "smollm2"
+
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:

@@ -13,8 +13,16 @@ from paceline.bench.compare import Comparison
 from paceline.bench.report.comparison import comparison_notes, comparison_tables
 from paceline.bench.report.headline import headline
 from paceline.bench.report.index import RunIndex
-from paceline.bench.report.tables import Column, Table, advice_table, progress_table, replay_table, summary_tables
-from paceline.bench.report.texts import duration, interval, number, shortened
+from paceline.bench.report.tables import (
+    Column,
+    Table,
+    advice_table,
+    differences_table,
+    progress_table,
+    replay_table,
+    summary_tables,
+)
+from paceline.bench.report.texts import clean, duration, interval, number, shortened
 from paceline.bench.result import Result, Run
 
 if TYPE_CHECKING:
@@ -133,10 +141,15 @@ def _speedups(runs: Sequence[Run]) -> list[str]:
 def print_result(result: Result) -> None:
     """The tables that one reads first and the headline below them, on standard output."""
     console = _console()
-    tables = [*summary_tables(result.runs), advice_table(result.advice), replay_table(result.replay)]
+    tables = [
+        *(*summary_tables(result.runs), advice_table(result.advice)),
+        *(replay_table(result.replay), differences_table(result.differences)),
+    ]
     for table in tables:
         if table.has_figures:
             console.print(_as_rich(table), crop=False)
+    for note in result.notes:
+        console.print(clean(note), soft_wrap=True)
     found = headline(result)
     console.print(f"{found.title}. {found.sentence}.", style=_STYLES.get(found.verdict, ""), soft_wrap=True)
     if found.is_identical is False:
