@@ -209,6 +209,8 @@ def test_bad_lines_are_refused_or_left_out_as_asked(bench: Invoke, workload: Pat
         (["--endpoint-model", "m"], "--endpoint"),
         (["--api-key-env", "HOME"], "--endpoint"),
         (["--replay", "--rule", "rejection"], "--replay"),
+        (["--modes", ""], "modes is ''"),
+        (["--modes", "ngram", "--advise", "advice.toml"], "name off in --modes"),
         (["--burstiness", "0.5"], "--burstiness"),
         (["--modes", "off", "-k", "2"], "--num-speculative-tokens"),
         (["--task-class", "coping"], "did you mean 'copying'?"),
@@ -283,7 +285,8 @@ def test_another_interrupt_does_not_lose_what_the_first_one_kept(
     result = Experiment.result
 
     def interrupt(self: Experiment, *arguments: Any) -> Result:
-        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
         return result(self, *arguments)
 
     monkeypatch.setattr(Experiment, "result", interrupt)
@@ -377,3 +380,12 @@ def test_a_result_tells_what_its_figures_were_set_against(bench: Invoke, tmp_pat
     assert bench("--modes", "off", *against, "--json", path).exit_code == 0
     settings = read_result(path).settings
     assert (settings["slo"], settings["price_per_hour"], settings["burstiness"]) == ({"ttft": 1e9}, 2, 0.5)
+
+
+def test_a_duration_is_what_progress_is_set_against(bench: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last block alone is the last one; before it nobody is told so, nor has to look at figures each time."""
+    shown = list[tuple[int, int]]()
+    monkeypatch.setattr(_Shown, "show", lambda _self, _experiment, done, total: shown.append((done, total)))
+    assert bench("--modes", "off", "--duration", 0.2).exit_code == 0
+    assert len(shown) > 8
+    assert [done == total for done, total in shown] == [False] * (len(shown) - 1) + [True]

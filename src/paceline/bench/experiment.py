@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import count
+from time import perf_counter
 from typing import Any
 
 from paceline.bench.advice import advise
@@ -64,7 +65,7 @@ class Experiment:
         settings = self._settings
         runner = Runner(self.target, self._asking, EnergyMeter())
         await self._warm_up(runner)
-        total = self._num_blocks()
+        total, began = self._num_blocks(), perf_counter()
         show(self, 0, total)
         indices = count()
         for load in settings.loads:
@@ -72,8 +73,10 @@ class Experiment:
             async for block in runner.run(plans, seconds=settings.seconds):
                 self.blocks.append(block)
                 self._peak_rss = peak_rss_bytes()
-                show(self, len(self.blocks), max(total, len(self.blocks)))
+                show(self, len(self.blocks), self._expected(total, perf_counter() - began))
         self.is_complete = True
+        if settings.seconds is not None:
+            show(self, len(self.blocks), len(self.blocks))
 
     def longest(self) -> Ask | None:
         """The first turn of the item that has the most text, of those that were answered; None where none was."""
@@ -148,6 +151,14 @@ class Experiment:
         settings = self._settings
         plans = [plan for load in settings.loads for plan in self._plans(load, count(), settings.rounds or 1)]
         return len(plans) * len(settings.modes)
+
+    def _expected(self, total: int, elapsed: float) -> int:
+        """How many blocks there will be: `total`, or what the duration leaves time for, always one more at least."""
+        settings, done = self._settings, len(self.blocks)
+        if settings.seconds is None:
+            return total
+        in_time = done + max(1, round(done * (settings.seconds * len(settings.loads) / elapsed - 1)))
+        return in_time if settings.rounds is None else max(done, min(total, in_time))
 
     def recordings(self, fingerprint: Mapping[str, Any], max_length: int, max_draft_tokens: int) -> Recordings:
         """The whole answers of the first mode, each question's first one, or where something is drawn each of its

@@ -19,7 +19,7 @@ from paceline.cli.bench_endpoint import measure_endpoints, modes_of
 from paceline.cli.bench_local import measure_local
 from paceline.cli.bench_options import BenchOptions
 from paceline.cli.failures import EXIT_FAILURE, complain, explanation
-from paceline.cli.interrupts import Interrupts
+from paceline.cli.interrupts import interrupts_later
 from paceline.errors import PacelineError, UsageError
 from paceline.models.quoting import quoted
 from paceline.sampling_params import SamplingParams
@@ -40,18 +40,16 @@ def bench(options: BenchOptions) -> None:
     measure = measure_local if options.endpoint is None else measure_endpoints
     with live_view() as view:
         measured = measure(options, settings, workload, judging, _Shown(view, judging).show)
-    with Interrupts() as interrupts:
-        interrupts.hold()  # a second Ctrl-C in a row must not lose what the first one kept
-        result = measured.result()
-        failures = _attempt(*_files(result, settings, options))
-    report = options.report
-    if report is not None and not interrupts.is_pending:
-        failures += _attempt(lambda: _write_report(result, report))
+    failures = [measured.experiment.failure] if measured.experiment.failure is not None else []
+    try:
+        with interrupts_later():  # another Ctrl-C must not lose what the first one kept
+            result = measured.result()
+            failures += _attempt(*_files(result, settings, options))
+        if options.report is not None:
+            failures += _attempt(*_report(result, options.report))
+    except KeyboardInterrupt as error:
+        failures.insert(0, error)
     print_result(result)
-    if interrupts.is_pending:
-        failures.insert(0, KeyboardInterrupt())
-    if measured.experiment.failure is not None:
-        failures.insert(0, measured.experiment.failure)
     _raise_first(failures)
     exit_where_short(result, conditions)
 
@@ -84,16 +82,22 @@ def _check_used(options: BenchOptions) -> None:
     """What would change nothing was hardly meant to."""
     if options.burstiness != 1 and options.request_rate is None:
         raise UsageError("--burstiness is about arrivals of an open loop; give --request-rate too, or leave it out")
-    words = [word.strip() for word in (options.modes or DEFAULT_MODES).split(",")]
+    words = [word.strip() for word in _modes(options).split(",")]
     if options.num_speculative_tokens is not None and all(word == OFF or ":" in word for word in words):
         raise UsageError("--num-speculative-tokens is of proposers without :K; name one in --modes, or leave it out")
+    if options.advise is not None and options.endpoint is None and OFF not in words:
+        raise UsageError("--advise sets modes against off; name off in --modes too")
+
+
+def _modes(options: BenchOptions) -> str:
+    return DEFAULT_MODES if options.modes is None else options.modes
 
 
 def _settings(options: BenchOptions, workload: Workload) -> Settings:
     is_trace = all(item.arrival is not None for item in workload.items)
     follows_trace = is_trace and options.concurrency is None and options.request_rate is None
     if options.endpoint is None:
-        modes = parse_modes(options.modes or DEFAULT_MODES, parse_ks(options.num_speculative_tokens))
+        modes = parse_modes(_modes(options), parse_ks(options.num_speculative_tokens))
     else:
         modes = modes_of(options)
     return Settings(
@@ -152,9 +156,8 @@ def _files(result: Result, settings: Settings, options: BenchOptions) -> list[Ca
     return writers
 
 
-def _write_report(result: Result, folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
-    write(result, folder)
+def _report(result: Result, folder: Path) -> list[Callable[[], object]]:
+    return [lambda: folder.mkdir(exist_ok=True), lambda: write(result, folder)]
 
 
 def _attempt(*writers: Callable[[], object]) -> list[BaseException]:
