@@ -51,6 +51,11 @@ WRONG: dict[str, tuple[Reply, str]] = {
     "error's name": (Reply([Part(0.0, event({"error": "overloaded"}))]), "the server broke off: overloaded"),
     "abort": (chat_reply([Piece(0.0, "ab")], 1, finish="abort"), "the server broke off: finish_reason 'abort'"),
     "garbage": (Reply([Part(0.0, b"data: {oops\n\n")]), "an event of the stream is no JSON: '{oops'"),
+    "depth": (Reply([Part(0.0, b"data: " + b"[" * 200_000 + b"\n\n")]), "an event of the stream is no JSON: '[[["),
+    "few": (
+        chat_reply([Piece(0.0, "ab", beside={"token_ids": [1, 2]}), Piece(0.0, "c", beside={"token_ids": [3]})], 2),
+        "the server's usage is 2 tokens, and its events hold 3",
+    ),
     "array": (Reply([Part(0.0, b"data: [1]\n\n")]), "an event of the stream is '[1]'; expected a JSON object"),
     "choices": (_chunk(5), "the server sent 5 in 'choices'; expected objects"),
     "delta": (_chunk({"delta": "x"}), "the server sent 'x' as 'delta'; expected an object"),
@@ -252,3 +257,10 @@ def test_a_mode_without_an_endpoint() -> None:
 
     with pytest.raises(UsageError, match="no endpoint was given for the mode 'off'; there are endpoint"):
         asyncio.run(main())
+
+
+def test_a_key_that_no_header_can_carry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODD_KEY", "sécret")
+    with pytest.raises(UsageError, match="'ODD_KEY' holds what no header can carry") as raised:
+        asyncio.run(EndpointTarget.connect({MODE.name: ADDRESS}, EndpointOptions(key_variable="ODD_KEY")))
+    assert "cret" not in str(raised.value)

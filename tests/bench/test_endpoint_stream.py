@@ -6,7 +6,7 @@ import pytest
 from endpoint_desk import answer_to
 
 from paceline.bench.base import Answer
-from paceline.testing.endpoint import Part, Piece, Reply, chat_reply
+from paceline.testing.endpoint import Part, Piece, Reply, chat_reply, event
 
 
 def _body() -> bytes:
@@ -59,3 +59,11 @@ def test_data_of_several_lines_is_one_event() -> None:
 
 def test_a_stream_without_done_is_whole_when_its_answer_is() -> None:
     assert _same(_read(_body().removesuffix(b"data: [DONE]\n\n")))
+
+
+def test_half_a_surrogate_pair_is_joined_or_replaced() -> None:
+    """A later turn's request must be able to hold it."""
+    halves = [Part(0.0, event({"choices": [{"delta": {"content": text}}]})) for text in ("\ud83d", "\ude00", "\ud800")]
+    rest = chat_reply([Piece(0.0, "!")], 4).parts
+
+    assert answer_to(Reply([*halves, *rest])).text == "😀\ufffd!"

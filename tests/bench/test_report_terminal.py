@@ -209,3 +209,11 @@ def test_markdown_is_not_made_by_foreign_strings() -> None:
     bars = [len(re.findall(r"(?<!\\)\|", line)) for line in lines if line.startswith("|")]
     assert set(bars) == {6, 8, 10}  # one more than columns
     assert not re.search(r"(?<!\\)\]\(", text)
+
+
+def test_failed_answers_and_differing_texts_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    report.print_result(replace(RESULT, notes=("3 answers failed; the first: too\x1b[31m long",)))
+    shown = capsys.readouterr().out
+    assert "3 answers failed; the first: too\ufffd[31m long" in shown
+    assert RESULT.differences
+    assert "First differences" in shown

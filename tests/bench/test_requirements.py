@@ -1,5 +1,7 @@
 """Requirements of a result: how they are written, what they speak of, and what falls short of them."""
 
+from dataclasses import replace
+
 import pytest
 from bench_blocks import run
 
@@ -132,10 +134,21 @@ def test_off_is_meant_where_there_is_nothing_else() -> None:
 
 def test_targets_for_times() -> None:
     assert parse_slo("ttft=200, tpot=50.5,e2e=1e4") == {"ttft": 200, "tpot": 50.5, "e2e": 10_000}
-    assert [str(each) for each in slo_conditions(parse_slo("ttft=300"))] == ["ttft_ms.p99<=300"]
+    assert [str(each) for each in slo_conditions(parse_slo("ttft=300"))] == [
+        "ttft_ms.p99<=300",
+        "failed_fraction<=0.01",
+    ]
     found = find_shortfalls(RUNS, slo_conditions({"ttft": 300}))
     assert [(each.run, each.figure) for each in found] == [(SLOW, 350)]
-    assert len(slo_conditions(dict.fromkeys(SLO_NAMES, 1.0))) == 3
+    assert len(slo_conditions(dict.fromkeys(SLO_NAMES, 1.0))) == 4
+    assert slo_conditions({}) == ()
+
+
+def test_what_failed_met_no_target() -> None:
+    failing = replace(SLOW, num_answers=97, num_errors=3)
+    (short,) = find_shortfalls([failing], slo_conditions({"ttft": 1e9}))
+    assert (short.condition.name, short.figure) == ("failed_fraction", 0.03)
+    assert find_shortfalls([replace(failing, num_errors=0)], slo_conditions({"ttft": 1e9})) == []
 
 
 @pytest.mark.parametrize(

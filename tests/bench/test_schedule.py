@@ -1,12 +1,14 @@
 """What is asked when."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import count, pairwise
 
 import pytest
 
 from paceline.bench.base import Item, Load, Mode, Workload
 from paceline.bench.schedule import MIXED, WAVES, BlockPlan, plan_blocks
+from paceline.bench.settings import trace_load
 
 MODES = (Mode("off"), Mode("ngram", "ngram", 4), Mode("ngram:8", "ngram", 8))
 
@@ -104,3 +106,12 @@ def test_indices_go_on_from_load_to_load() -> None:
         )
     ]
     assert found == [0, 1, 2, 3]
+
+
+def test_a_part_of_a_trace_begins_at_once() -> None:
+    whole = workload(code=3, prose=0)
+    part = Workload("part", tuple(replace(item, arrival=1000 + 2.5 * i) for i, item in enumerate(whole.items)))
+    load = trace_load(part)
+    assert load.request_rate == pytest.approx(3 / 5)
+    (plan,) = plan_blocks(part, load, MODES, rounds=1, seed=0, follows_trace=True)
+    assert [each.arrival for each in plan.asked] == [0.0, 2.5, 5.0]

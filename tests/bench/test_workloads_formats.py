@@ -123,6 +123,8 @@ def test_plain(tmp_path: Path) -> None:
         ({"prompt": "a", "max_tokens": True}, "max_tokens is True; expected an integer of at least 1"),
         ({"prompt": "a", "prediction": ""}, "prediction is empty; expected a text"),
         ({"prompt": "a", "max_token": 4}, "the key 'max_token' is unknown; did you mean 'max_tokens'?"),
+        ({"prompt": "a", "task_class": "all"}, "the task class 'all' stands for all of them; expected another name"),
+        ({"prompt": "a", "task_class": "*"}, "the task class '*' stands for all of them; expected another name"),
         ({"prompt": "a", "Task-Class": "b"}, "the key 'Task-Class' is unknown; did you mean 'task_class'?"),
         ({"prompt": "a", "id": "line-1"}, "the id 'line-1' is that of line 1; expected one of its own"),
         ("[1]", "found [1]; expected a JSON object"),

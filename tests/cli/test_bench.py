@@ -1,5 +1,7 @@
 """`paceline bench`: what it measures, writes, says and refuses. How fast the machine is, is not its business here."""
 
+import asyncio
+import errno
 import json
 import os
 import signal
@@ -15,8 +17,13 @@ from paceline import LLM
 from paceline.acceptance import MatchRule, Outcome, Verification
 from paceline.bench import forwards
 from paceline.bench.experiment import Experiment
+from paceline.bench.result import Result
 from paceline.bench.result_file import read_result
+from paceline.bench.targets.local import LocalTarget
+from paceline.cli import bench as cli_bench
+from paceline.cli import failures
 from paceline.cli.bench import _Shown
+from paceline.errors import PacelineError
 from paceline.runtime.native import NativeRuntime
 
 Invoke = Callable[..., Any]  # see conftest.py
@@ -196,6 +203,16 @@ def test_bad_lines_are_refused_or_left_out_as_asked(bench: Invoke, workload: Pat
         (["--json", "/nowhere/at/all.json"], "no such folder"),
         (["--baseline-endpoint", "http://127.0.0.1:9"], "--endpoint"),
         (["--endpoint", "http://127.0.0.1:9", "--modes", "off"], "--modes"),
+        (["--endpoint", "http://127.0.0.1:9", "--threads", "0"], "--threads"),
+        (["--endpoint", "http://127.0.0.1:9", "--rule", "block"], "--rule"),
+        (["--endpoint", "http://127.0.0.1:9"], "--endpoint-model"),
+        (["--endpoint-model", "m"], "--endpoint"),
+        (["--api-key-env", "HOME"], "--endpoint"),
+        (["--replay", "--rule", "rejection"], "--replay"),
+        (["--modes", ""], "modes is ''"),
+        (["--modes", "ngram", "--advise", "advice.toml"], "name off in --modes"),
+        (["--burstiness", "0.5"], "--burstiness"),
+        (["--modes", "off", "-k", "2"], "--num-speculative-tokens"),
         (["--task-class", "coping"], "did you mean 'copying'?"),
         (["--num-prompts", "0"], "--num-prompts is 0"),
         (["--workload", "nothing.jsonl"], "nothing.jsonl"),
@@ -246,3 +263,145 @@ def test_an_interrupt_before_anything_was_measured(
     path = tmp_path / "result.json"
     found = bench("--json", path)
     assert (found.exit_code, found.stdout, path.exists()) == (130, "", False)
+
+
+def test_an_interrupt_behind_the_last_block_is_one_too(
+    bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupt(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(LocalTarget, "measure_memory", interrupt)
+    path = tmp_path / "result.json"
+    assert bench("--json", path, "--require", "identical=1.0").exit_code == 130
+    result = read_result(path)
+    assert (result.is_complete, len(result.blocks), result.forward_ms) == (False, 6, {})
+
+
+def test_another_interrupt_does_not_lose_what_the_first_one_kept(
+    bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = Experiment.result
+
+    def interrupt(self: Experiment, *arguments: Any) -> Result:
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
+        return result(self, *arguments)
+
+    monkeypatch.setattr(Experiment, "result", interrupt)
+    path = tmp_path / "result.json"
+    found = bench("--json", path, "--report", tmp_path / "report")
+    assert found.exit_code == 130
+    assert "speedup" in found.stdout
+    assert len(read_result(path).blocks) == 6
+
+
+def test_a_failure_keeps_what_was_measured(bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    show = _Shown.show
+
+    def fail(self: _Shown, experiment: Experiment, done: int, total: int) -> None:
+        show(self, experiment, done, total)
+        if done == 3:
+            raise PacelineError("the engine fell over")
+
+    monkeypatch.setattr(_Shown, "show", fail)
+    path = tmp_path / "result.json"
+    found = bench("--json", path)
+    assert (found.exit_code, found.stderr.count("the engine fell over")) == (1, 1)
+    assert "tok/s" in found.stdout
+    result = read_result(path)
+    assert (result.is_complete, len(result.blocks)) == (False, 3)
+    assert "The measurement broke off: the engine fell over" in result.notes
+
+
+def test_files_do_not_depend_on_each_other_nor_on_a_reader(
+    bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "result.json")
+
+    def gone(*_: object) -> None:
+        raise BrokenPipeError
+
+    path, advice = tmp_path / "result.json", tmp_path / "advice.toml"
+    with monkeypatch.context() as patch:
+        patch.setattr(cli_bench, "write_result", full)
+        found = bench("--json", path, "--advise", advice)
+    assert (found.exit_code, "No space left" in found.stderr, "tok/s" in found.stdout) == (1, True, True)
+    assert advice.exists()
+    monkeypatch.setattr(cli_bench, "print_result", gone)
+    monkeypatch.setattr(failures, "_abandon_output", lambda: None)
+    assert bench("--json", path).exit_code == 141
+    assert read_result(path).is_complete
+
+
+def test_files_that_cannot_be_written_are_said_before_anything_runs(
+    bench: Invoke, tmp_path: Path, workload: Path, long_llama_path: Path
+) -> None:
+    same = tmp_path / "same"
+    for arguments, said in (
+        (["--json", tmp_path], "Is a directory"),
+        (["--advise", tmp_path / ("x" * 254)], "name too long"),
+        (["--json", same, "--advise", same], "so is --json"),
+        (["--json", workload], "so is --workload"),
+        (["--report", workload], "so is --workload"),
+        (["--report", long_llama_path], "no folder"),
+    ):
+        found = bench(*arguments)
+        assert (found.exit_code, found.stdout) == (2, ""), found.output
+        assert said in found.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["work.jsonl"]
+
+
+def test_what_is_too_long_takes_nothing_from_the_rest(bench: Invoke, tmp_path: Path, workload: Path) -> None:
+    """Neither the warm-up nor the look at the proposer's memory may be wasted on it."""
+    workload.write_text(json.dumps({"prompt": "a b " * 500}) + "\n" + workload.read_text())
+    path = tmp_path / "result.json"
+    assert bench("--json", path, "--max-model-len", 100).exit_code == 0
+    runs = {(run.task_class, run.mode): run for run in read_result(path).runs}
+    assert (runs["all", "ngram"].num_errors, runs["all", "ngram"].num_answers) == (1, 3)
+    assert runs["all", "ngram"].memory_bytes["proposer"] > 0
+
+
+def test_replay_sees_every_answer_that_was_drawn(bench: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    drawing = ("--temperature", 1.5, "--rounds", 3, "--max-tokens", 40)
+    assert bench("--modes", "off,ngram:2", *drawing, "--replay", "--json", path).exit_code == 0
+    result = json.loads(path.read_text())
+    (live,) = (run for run in result["runs"] if (run["task_class"], run["mode"]) == ("all", "ngram:2"))
+    assert live["num_answers"] == 9
+    _check_replay(result, live)
+
+
+def test_a_result_tells_what_its_figures_were_set_against(bench: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    against = ("--slo", "ttft=1e9", "--price-per-hour", 2, "--request-rate", 200, "--burstiness", 0.5)
+    assert bench("--modes", "off", *against, "--json", path).exit_code == 0
+    settings = read_result(path).settings
+    assert (settings["slo"], settings["price_per_hour"], settings["burstiness"]) == ({"ttft": 1e9}, 2, 0.5)
+
+
+def test_a_duration_is_what_progress_is_set_against(bench: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last block alone is the last one; before it nobody is told so, nor has to look at figures each time."""
+    shown = list[tuple[int, int]]()
+    monkeypatch.setattr(_Shown, "show", lambda _self, _experiment, done, total: shown.append((done, total)))
+    assert bench("--modes", "off", "--duration", 0.2).exit_code == 0
+    assert len(shown) > 8
+    assert [done == total for done, total in shown] == [False] * (len(shown) - 1) + [True]
+
+
+def test_recorded_answers_are_replayed_without_the_model(
+    bench: Invoke, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, recordings = tmp_path / "result.json", tmp_path / "answers.json"
+    assert bench("--modes", "off,ngram:2", "--record", recordings, "--json", path).exit_code == 0
+    monkeypatch.setattr(NativeRuntime, "load", None)
+    found = invoke("bench", "replay", recordings, "-k", "1,2")
+    assert found.exit_code == 0, found.output
+    live = next(run for run in read_result(path).runs if (run.task_class, run.mode) == ("all", "ngram:2"))
+    row = next(line.split() for line in found.stdout.splitlines() if line.split()[:3] == ["all", "ngram", "2"])
+    assert row[5] == f"{live.mean_acceptance_length:.2f}"
+    refused = invoke("bench", "replay", recordings, "--proposers", "eagle")
+    assert (refused.exit_code, "unknown proposer 'eagle'" in refused.stderr) == (2, True)
+    assert invoke("bench", "replay", path).exit_code == 2

@@ -1,8 +1,10 @@
 """A benchmark from its settings to its result: warming up, every block, and the figures of what there is."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from itertools import count
+from time import perf_counter
 from typing import Any
 
 from paceline.bench.advice import advise
@@ -33,7 +35,8 @@ class Judging:
 
 
 class Experiment:
-    """What was measured is in `blocks`, whatever ends `run`; `result` is of what there is then."""
+    """What was measured is in `blocks`, whatever ends `run`; `result` is of what there is then. `failure`: what ended
+    it early, Ctrl-C too; None where nothing did."""
 
     def __init__(self, target: Target, workload: Workload, settings: Settings) -> None:
         self.target = target
@@ -42,14 +45,27 @@ class Experiment:
         self._asking = Asking(settings.params, settings.seed)
         self._peak_rss: int | None = None
         self.is_complete = False
+        self.failure: BaseException | None = None
         self.blocks: list[Block] = []
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Whatever ends its block early, Ctrl-C too, becomes the `failure`, so that what was measured can be told
+        first. It is raised where nothing was measured yet."""
+        try:
+            yield
+        except (Exception, KeyboardInterrupt) as error:
+            if not self.blocks:
+                raise
+            self.failure = self.failure or error
+            self.is_complete = False
 
     async def run(self, show: Show) -> None:
         """Raises PacelineError where the first answers, which only warm up, fail in all modes: so would all others."""
         settings = self._settings
         runner = Runner(self.target, self._asking, EnergyMeter())
         await self._warm_up(runner)
-        total = self._num_blocks()
+        total, began = self._num_blocks(), perf_counter()
         show(self, 0, total)
         indices = count()
         for load in settings.loads:
@@ -57,12 +73,18 @@ class Experiment:
             async for block in runner.run(plans, seconds=settings.seconds):
                 self.blocks.append(block)
                 self._peak_rss = peak_rss_bytes()
-                show(self, len(self.blocks), max(total, len(self.blocks)))
+                show(self, len(self.blocks), self._expected(total, perf_counter() - began))
         self.is_complete = True
+        if settings.seconds is not None:
+            show(self, len(self.blocks), len(self.blocks))
 
-    def longest(self) -> Ask:
-        """The first turn of the item that has the most text."""
-        item = max(self._workload.items, key=lambda item: len(item.turns[0]))
+    def longest(self) -> Ask | None:
+        """The first turn of the item that has the most text, of those that were answered; None where none was."""
+        answered = {seen.item for block in self.blocks for seen in block.observations if seen.answer.error is None}
+        items = [item for item in self._workload.items if item.id in answered]
+        if not items:
+            return None
+        item = max(items, key=_first_length)
         return self._asking.ask(Asked(item, 0), 0, (*item.history, Message("user", item.turns[0])))
 
     def runs(self, judging: Judging) -> list[Run]:
@@ -88,7 +110,11 @@ class Experiment:
         return Result(
             provenance={**provenance, "target": dict(self.target.describe())},
             fingerprint=fingerprint,
-            settings=as_json(self._settings, self._workload),
+            settings={
+                **as_json(self._settings, self._workload),
+                "slo": dict(judging.slo),
+                "price_per_hour": judging.price_per_hour,
+            },
             runs=tuple(runs),
             forward_ms={str(n): time for n, time in judging.forward_ms.items()},
             floor_ms=judging.floor_ms,
@@ -101,7 +127,9 @@ class Experiment:
         )
 
     async def _warm_up(self, runner: Runner) -> None:
-        answers = await runner.warm_up(Asked(self._workload.items[0], 0), self._settings.modes)
+        """By the shortest item: where not even that one can be answered, none can."""
+        item = min(self._workload.items, key=_first_length)
+        answers = await runner.warm_up(Asked(item, 0), self._settings.modes)
         errors = [answer.error for answer in answers if answer.error is not None]
         if len(errors) == len(answers):
             raise PacelineError(f"nothing is answered in any mode: {errors[0]}")
@@ -124,20 +152,29 @@ class Experiment:
         plans = [plan for load in settings.loads for plan in self._plans(load, count(), settings.rounds or 1)]
         return len(plans) * len(settings.modes)
 
+    def _expected(self, total: int, elapsed: float) -> int:
+        """How many blocks there will be: `total`, or what the duration leaves time for, always one more at least."""
+        settings, done = self._settings, len(self.blocks)
+        if settings.seconds is None:
+            return total
+        in_time = done + max(1, round(done * (settings.seconds * len(settings.loads) / elapsed - 1)))
+        return in_time if settings.rounds is None else max(done, min(total, in_time))
+
     def recordings(
         self, judging: Judging, fingerprint: Mapping[str, Any], max_length: int, max_draft_tokens: int
     ) -> Recordings:
-        """The whole answers of the first mode, each question's first one; "off" goes before others. `max_length` and
-        `max_draft_tokens`: of the engine, see `Recordings`."""
+        """The whole answers of the first mode, each question's first one, or where something is drawn each of its
+        repeats; "off" goes before others. `max_length` and `max_draft_tokens`: of the engine, see `Recordings`."""
         modes = sorted(self._settings.modes, key=lambda mode: not mode.is_off)
         items = {item.id: item for item in self._workload.items}
-        found = dict[tuple[str, int], Recording]()
+        is_drawn = self._settings.params.temperature > 0
+        found = dict[tuple[str, int, int], Recording]()
         for block in self.blocks:
             if block.mode == modes[0].name:
                 for seen in block.observations:
                     recording = self._recording(items[seen.item], seen, max_length)
                     if recording is not None:
-                        found.setdefault((seen.item, seen.turn), recording)
+                        found.setdefault((seen.item, seen.turn, seen.repeat if is_drawn else 0), recording)
         return Recordings(fingerprint, max_draft_tokens, tuple(found.values()), judging.forward_ms)
 
     def _recording(self, item: Item, seen: Observation, max_length: int) -> Recording | None:
@@ -158,6 +195,8 @@ class Experiment:
         errors = [seen.answer.error for block in self.blocks for seen in block.observations if seen.answer.error]
         if errors:
             notes.append(f"{len(errors)} answers failed and are in no figure; the first: {errors[0]}")
+        if isinstance(self.failure, Exception):
+            notes.append(f"The measurement broke off: {self.failure}")
         if self._workload.problems:
             first = self._workload.problems[0]
             notes.append(
@@ -174,6 +213,7 @@ def as_json(settings: Settings, workload: Workload) -> dict[str, Any]:
         "num_items": len(workload.items),
         "modes": [_plain(mode) for mode in settings.modes],
         "loads": [load.label for load in settings.loads],
+        "burstiness": next((load.burstiness for load in settings.loads if load.request_rate is not None), None),
         "params": plain_params(settings.params),
         "rule": settings.rule,
         "task_classes": list(settings.task_classes),
@@ -184,6 +224,11 @@ def as_json(settings: Settings, workload: Workload) -> dict[str, Any]:
         "seed": settings.seed,
         "prefix_caching": settings.prefix_caching,
     }
+
+
+def _first_length(item: Item) -> int:
+    """Characters that stand before the first answer."""
+    return len(item.turns[0]) + sum([len(message.content) for message in item.history])
 
 
 def _plain(mode: Mode) -> dict[str, Any]:

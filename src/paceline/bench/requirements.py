@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from paceline.bench.base import ALL, OFF
 from paceline.bench.figures.latency import SLO_NAMES
 from paceline.bench.result import Run, Spread
+from paceline.bench.statistics import ratio
 from paceline.errors import UsageError
 
 EACH = "*"  # every task class by itself, and all of them together
@@ -33,12 +34,13 @@ _LOAD = re.compile(r"c=\d+|[\d.e+]+/s")
 _SPREADS = ("ttft", "tpot", "chunk_gap", "e2e")
 _PARTS = tuple(f.name for f in fields(Spread))
 _MAPPINGS = ("memory_bytes", "time_share")
+_FAILED = "failed_fraction"  # of the answers that were asked for, those that failed
 _FIGURES = (
     *("num_blocks", "num_answers", "num_errors", "num_output_tokens"),
     *("output_tokens_per_second", "macro_tokens_per_second"),
     *("speedup", "request_speedup", "macro_speedup", "speedup_without_loops", "ceiling"),
     *("mean_acceptance_length", "mean_acceptance_length_without_loops", "draft_acceptance_rate"),
-    *("identical_fraction", "looping_fraction"),
+    *("identical_fraction", "looping_fraction", _FAILED),
     *("goodput", "energy_joules_per_token", "cost_per_million_tokens"),
 )
 _ENDS = {
@@ -162,8 +164,9 @@ def _parse_number(name: str, part: str, text: str) -> float:
 
 
 def slo_conditions(slo: Mapping[str, float]) -> tuple[Condition, ...]:
-    """What targets require of a run: that 99 of 100 answers meet each of them."""
-    return tuple(Condition(f"{name}_ms.{SLO_PERCENTILE}", "<=", most) for name, most in slo.items())
+    """What targets require of a run: that 99 of 100 answers meet each of them. What failed met none."""
+    times = tuple(Condition(f"{name}_ms.{SLO_PERCENTILE}", "<=", most) for name, most in slo.items())
+    return (*times, Condition(_FAILED, "<=", 0.01)) if times else ()
 
 
 def find_shortfalls(runs: Sequence[Run], conditions: Iterable[Condition]) -> list[Shortfall]:
@@ -198,6 +201,8 @@ def figure_of(run: Run, name: str) -> float | None:
         field, end = _ENDS[name]
         interval: tuple[float, float] | None = getattr(run, field)
         return None if interval is None else interval[end]
+    if name == _FAILED:
+        return ratio(run.num_errors, run.num_answers + run.num_errors)
     start, _, part = name.partition(".")
     value: float | Spread | Mapping[str, float] | None = getattr(run, start)
     if isinstance(value, Spread):

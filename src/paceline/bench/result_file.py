@@ -1,6 +1,7 @@
 """A result as JSON: written whole or not at all, and read with every field checked."""
 
 import dataclasses
+import errno
 import json
 import math
 import os
@@ -54,11 +55,27 @@ def write_text(text: str, path: Path) -> None:
         raise UsageError(f"cannot write {path}: {error.strerror or error}; name a file in a folder of yours") from error
 
 
-def _replace(path: Path, text: str) -> None:
+def check_writable(path: Path) -> None:
+    """Raises UsageError where `write_text` would, as far as that can be told before there is a text."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.exists() and not path.is_file():
+            if not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        else:
+            _replace(path.resolve(), None)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}; name a file in a folder of yours") from error
+
+
+def _replace(path: Path, text: str | None) -> None:
+    """With no text only try whether it could be done."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        temporary.write_text(text or "", encoding="utf-8")
+        if text is not None:
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 

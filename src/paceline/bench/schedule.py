@@ -86,12 +86,18 @@ def _cut(items: Sequence[Item], load: Load) -> Iterator[Sequence[Item]]:
 def _asked(
     items: Sequence[Item], load: Load, repeats: dict[str, int], follows_trace: bool, random: Random
 ) -> tuple[Asked, ...]:
-    arrivals = [item.arrival or 0.0 for item in items] if follows_trace else _arrivals(len(items), load, random)
+    arrivals = _recorded(items) if follows_trace else _arrivals(len(items), load, random)
     asked = list[Asked]()
     for item, arrival in zip(items, arrivals, strict=True):
         asked.append(Asked(item, repeats.get(item.id, 0), arrival))
         repeats[item.id] = repeats.get(item.id, 0) + 1
     return tuple(asked)
+
+
+def _recorded(items: Sequence[Item]) -> list[float]:
+    """Seconds from the first one's: a part of a trace begins at once too."""
+    arrivals = [item.arrival or 0.0 for item in items]
+    return [arrival - arrivals[0] for arrival in arrivals]
 
 
 def _arrivals(number: int, load: Load, random: Random) -> list[float]:

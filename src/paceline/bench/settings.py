@@ -95,11 +95,12 @@ def parse_loads(concurrency: str | None, request_rate: str | None, burstiness: f
 
 
 def trace_load(workload: Workload) -> Load:
-    """Of a recorded trace; its rate is the mean. Raises UsageError for a workload that has no arrivals."""
+    """Of a recorded trace; its rate is the mean from the first arrival to the last. Raises UsageError for a workload
+    that has no arrivals."""
     arrivals = [item.arrival for item in workload.items if item.arrival is not None]
     if len(arrivals) < len(workload.items):
         raise UsageError(f"the workload {workload.name!r} has no arrivals; give a concurrency or a request_rate")
-    return Load(request_rate=len(arrivals) / max(arrivals[-1], 1e-3))
+    return Load(request_rate=len(arrivals) / max(arrivals[-1] - arrivals[0], 1e-3))
 
 
 def parse_integer(name: str, word: str, lowest: int, highest: int) -> int:

@@ -1,25 +1,26 @@
 """`paceline bench`: from options to a measurement, and from that to tables, files and an exit status."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from time import perf_counter
 
 import typer
 
 from paceline.bench.advice_config import config_toml
-from paceline.bench.base import Workload
+from paceline.bench.base import OFF, Workload
 from paceline.bench.experiment import Experiment, Judging
 from paceline.bench.report import LiveView, Progress, check_plots, live_view, print_result, write
 from paceline.bench.requirements import Condition, find_shortfalls, parse_requirements, parse_slo, slo_conditions
 from paceline.bench.result import Result
-from paceline.bench.result_file import write_result, write_text
+from paceline.bench.result_file import check_writable, write_result, write_text
 from paceline.bench.settings import Settings, parse_ks, parse_loads, parse_modes, trace_load
-from paceline.bench.workloads import load_workload, select
+from paceline.bench.workloads import BUILTIN, load_workload, select
 from paceline.cli.bench_endpoint import measure_endpoints, modes_of
 from paceline.cli.bench_local import measure_local
 from paceline.cli.bench_options import BenchOptions
-from paceline.cli.failures import EXIT_FAILURE, complain
-from paceline.cli.interrupts import EXIT_INTERRUPTED
-from paceline.errors import UsageError
+from paceline.cli.failures import EXIT_FAILURE, complain, explanation
+from paceline.cli.interrupts import interrupts_later
+from paceline.errors import PacelineError, UsageError
 from paceline.models.quoting import quoted
 from paceline.sampling_params import SamplingParams
 
@@ -30,6 +31,7 @@ _SHOW_EVERY = 2.0  # seconds: figures with their intervals take a moment
 def bench(options: BenchOptions) -> None:
     """Measure, print and write. Raises typer.Exit where the exit status is not 0."""
     _check_outputs(options)
+    _check_used(options)
     slo = parse_slo(options.slo) if options.slo is not None else {}
     conditions = [*(parse_requirements(options.require) if options.require is not None else ()), *slo_conditions(slo)]
     workload = _workload(options)
@@ -37,10 +39,19 @@ def bench(options: BenchOptions) -> None:
     judging = Judging(slo, options.price_per_hour)
     measure = measure_local if options.endpoint is None else measure_endpoints
     with live_view() as view:
-        result = measure(options, settings, workload, judging, _Shown(view, judging).show)
+        measured = measure(options, settings, workload, judging, _Shown(view, judging).show)
+    failures = [measured.experiment.failure] if measured.experiment.failure is not None else []
+    try:
+        with interrupts_later():  # another Ctrl-C must not lose what the first one kept
+            result = measured.result()
+            failures += _attempt(*_files(result, settings, options))
+        if options.report is not None:
+            failures += _attempt(*_report(result, options.report))
+    except KeyboardInterrupt as error:
+        failures.insert(0, error)
     print_result(result)
-    _write(result, settings, options)
-    _exit(result, conditions)
+    _raise_first(failures)
+    exit_where_short(result, conditions)
 
 
 class _Shown:
@@ -67,11 +78,26 @@ def _workload(options: BenchOptions) -> Workload:
     return select(whole, options.num_prompts, options.task_class or None)
 
 
+def _check_used(options: BenchOptions) -> None:
+    """What would change nothing was hardly meant to."""
+    if options.burstiness != 1 and options.request_rate is None:
+        raise UsageError("--burstiness is about arrivals of an open loop; give --request-rate too, or leave it out")
+    words = [word.strip() for word in _modes(options).split(",")]
+    if options.num_speculative_tokens is not None and all(word == OFF or ":" in word for word in words):
+        raise UsageError("--num-speculative-tokens is of proposers without :K; name one in --modes, or leave it out")
+    if options.advise is not None and options.endpoint is None and OFF not in words:
+        raise UsageError("--advise sets modes against off; name off in --modes too")
+
+
+def _modes(options: BenchOptions) -> str:
+    return DEFAULT_MODES if options.modes is None else options.modes
+
+
 def _settings(options: BenchOptions, workload: Workload) -> Settings:
     is_trace = all(item.arrival is not None for item in workload.items)
     follows_trace = is_trace and options.concurrency is None and options.request_rate is None
     if options.endpoint is None:
-        modes = parse_modes(options.modes or DEFAULT_MODES, parse_ks(options.num_speculative_tokens))
+        modes = parse_modes(_modes(options), parse_ks(options.num_speculative_tokens))
     else:
         modes = modes_of(options)
     return Settings(
@@ -98,34 +124,61 @@ def _settings(options: BenchOptions, workload: Workload) -> Settings:
 
 def _check_outputs(options: BenchOptions) -> None:
     """What would be in vain after a long measurement is said before it."""
+    taken = {} if options.workload == BUILTIN else {Path(options.workload).resolve(): "--workload"}
     files = {"--json": options.json, "--advise": options.advise, "--report": options.report, "--record": options.record}
     for name, path in files.items():
-        if path is not None and not path.parent.is_dir():
+        if path is None:
+            continue
+        if not path.parent.is_dir():
             raise UsageError(f"{name} is {quoted(str(path))}; there is no such folder, make it first")
+        if path.resolve() in taken and (path.is_file() or not path.exists()):
+            raise UsageError(f"{name} is {quoted(str(path))}, and so is {taken[path.resolve()]}; name another file")
+        taken[path.resolve()] = name
+        if name != "--report":
+            check_writable(path)
     if options.report is not None:
         check_plots()
         if options.report.exists() and not options.report.is_dir():
             raise UsageError(f"--report is {quoted(str(options.report))}, which is no folder; name another")
+        check_writable(options.report / "report.html" if options.report.exists() else options.report)
     price = options.price_per_hour
     if price is not None and not 0 < price < float("inf"):
         raise UsageError(f"--price-per-hour is {price}; expected a number above 0")
 
 
-def _write(result: Result, settings: Settings, options: BenchOptions) -> None:
-    if options.json is not None:
-        write_result(result, options.json)
-    if options.report is not None:
-        options.report.mkdir(exist_ok=True)
-        write(result, options.report)
-    if options.advise is not None:
-        write_text(config_toml(result, settings.modes, settings.rule), options.advise)
+def _files(result: Result, settings: Settings, options: BenchOptions) -> list[Callable[[], object]]:
+    """What writes them. They come before the tables: whoever reads those may go away."""
+    json, advise = options.json, options.advise
+    writers = list[Callable[[], object]]()
+    if json is not None:
+        writers.append(lambda: write_result(result, json))
+    if advise is not None:
+        writers.append(lambda: write_text(config_toml(result, settings.modes, settings.rule), advise))
+    return writers
 
 
-def _exit(result: Result, conditions: Sequence[Condition]) -> None:
-    """An interrupted measurement is not judged."""
-    if not result.is_complete:
-        raise typer.Exit(EXIT_INTERRUPTED)
-    exit_where_short(result, conditions)
+def _report(result: Result, folder: Path) -> list[Callable[[], object]]:
+    return [lambda: folder.mkdir(exist_ok=True), lambda: write(result, folder)]
+
+
+def _attempt(*writers: Callable[[], object]) -> list[BaseException]:
+    """Their failures: one file that cannot be written must not cost another one, nor the tables."""
+    failures = list[BaseException]()
+    for write_one in writers:
+        try:
+            write_one()
+        except (OSError, ValueError, PacelineError, KeyboardInterrupt) as error:
+            failures.append(error)
+    return failures
+
+
+def _raise_first(failures: Sequence[BaseException]) -> None:
+    """What the others were is said."""
+    for failure in failures[1:]:
+        if isinstance(failure, Exception):
+            complain(explanation(failure))
+    if failures:
+        raise failures[0]
 
 
 def exit_where_short(result: Result, conditions: Sequence[Condition]) -> None:

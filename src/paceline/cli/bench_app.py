@@ -140,6 +140,26 @@ def check(
         run(result, require)
 
 
+@bench_app.command("replay")
+def replay_recordings(
+    recordings: Annotated[Path, typer.Argument(metavar="FILE", help="What `paceline bench --record` wrote.")],
+    proposers: Annotated[
+        str | None,
+        typer.Option(
+            "--proposers", metavar="NAME,…", help="All that need nothing but text if not given.", show_default=False
+        ),
+    ] = None,
+    num_speculative_tokens: flag.ReplayedK = None,
+    debug: opt.Debug = False,
+) -> None:
+    """Score proposers against recorded answers, without the model."""
+    with reported_failures(debug):
+        with interrupts_at_once():
+            from paceline.cli.bench_results import replay_recordings as run
+
+        run(recordings, proposers=proposers, ks=num_speculative_tokens)
+
+
 def _refuse_options(context: typer.Context) -> None:
     """What stands before a command of the group would be parsed and ignored."""
     for name in context.params:

@@ -2,19 +2,16 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
-
-import typer
 
 from paceline.bench.base import OFF, Mode, Workload
 from paceline.bench.experiment import Experiment, Judging, Show
 from paceline.bench.provenance import command_line, plain_params, provenance, workload_sha256
-from paceline.bench.result import Result
 from paceline.bench.settings import Settings
 from paceline.bench.targets.endpoint import ENDPOINT, EndpointOptions, EndpointTarget, endpoint_modes
+from paceline.cli.bench_measured import Measured
 from paceline.cli.bench_options import BenchOptions
-from paceline.cli.interrupts import EXIT_INTERRUPTED
+from paceline.cli.options import DEFAULT_MODEL, RuleName
 from paceline.errors import UsageError
 
 _OF_THE_ENGINE = {
@@ -26,42 +23,37 @@ _OF_THE_ENGINE = {
     "quantization": "--quantization",
     "max_model_len": "--max-model-len",
     "threads": "--threads",
+    "rule": "--rule",
+    "model": "--model",
 }  # how a server loads and speculates is its own affair
+_DEFAULTS = {"model": DEFAULT_MODEL, "rule": RuleName.MATCH}
 
 
 def modes_of(options: BenchOptions) -> tuple[Mode, ...]:
     """Raises UsageError for options that say how this package's own engine is to run."""
     for name, option in _OF_THE_ENGINE.items():
-        if getattr(options, name):
+        value = getattr(options, name)
+        if not (value is None or value is False or value == _DEFAULTS.get(name)):
             raise UsageError(
                 f"{option} is about this program's own engine; with --endpoint the server decides, leave it out"
+                + (" (--endpoint-model names a server's model)" if name == "model" else "")
             )
     return endpoint_modes(_addresses(options))
 
 
 def measure_endpoints(
     options: BenchOptions, settings: Settings, workload: Workload, judging: Judging, show: Show
-) -> Result:
+) -> Measured:
     """As `measure_local`; T(n) and memory of a server are not known."""
-    experiments = list[Experiment]()
-    with suppress(KeyboardInterrupt):
-        asyncio.run(_run(options, settings, workload, show, experiments))
-    if not experiments or not experiments[0].blocks:
-        raise typer.Exit(EXIT_INTERRUPTED)
-    (experiment,) = experiments
-    prints = _fingerprint(experiment.target.describe(), workload, settings)
-    return experiment.result(judging, provenance(command_line("paceline")), prints)
-
-
-async def _run(
-    options: BenchOptions, settings: Settings, workload: Workload, show: Show, experiments: list[Experiment]
-) -> None:
     asking = EndpointOptions(
         model=options.endpoint_model, key_variable=options.api_key_env, prefix_caching=options.prefix_caching
     )
-    target = await EndpointTarget.connect(_addresses(options), asking)
-    experiments.append(Experiment(target, workload, settings))
-    await experiments[0].run(show)
+    target = asyncio.run(EndpointTarget.connect(_addresses(options), asking))
+    experiment = Experiment(target, workload, settings)
+    prints = _fingerprint(target.describe(), workload, settings)
+    with experiment.kept():
+        asyncio.run(experiment.run(show))
+    return Measured(experiment, judging, provenance(command_line("paceline")), prints)
 
 
 def _addresses(options: BenchOptions) -> dict[str, str]:

@@ -207,3 +207,13 @@ Record = Annotated[
         show_default=False,
     ),
 ]
+ReplayedK = Annotated[
+    str | None,
+    typer.Option(
+        "-k",
+        "--num-speculative-tokens",
+        metavar="K,…",
+        help="The numbers of draft tokens to score; all if not given.",
+        show_default=False,
+    ),
+]

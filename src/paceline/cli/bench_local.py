@@ -1,12 +1,10 @@
 """Measures this package's own engine for `paceline bench`."""
 
 import asyncio
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-import typer
-
+from paceline.acceptance import MatchRule
 from paceline.api.loading import ModelOptions, ModelParts, load_parts
 from paceline.bench.base import Workload
 from paceline.bench.experiment import Experiment, Judging, Show
@@ -14,11 +12,11 @@ from paceline.bench.forwards import measure_forwards
 from paceline.bench.provenance import answers_fingerprint, command_line, fingerprint, machine_of, model_of, provenance
 from paceline.bench.recordings import save_recordings
 from paceline.bench.replay import replay, replayable_ks, text_only_proposers
-from paceline.bench.result import ReplayRun, Result
+from paceline.bench.result import ReplayRun
 from paceline.bench.settings import Settings
 from paceline.bench.targets.local import LocalTarget
+from paceline.cli.bench_measured import Measured
 from paceline.cli.bench_options import BenchOptions
-from paceline.cli.interrupts import EXIT_INTERRUPTED
 from paceline.cli.loading import quantization_of
 from paceline.cli.progress import terminal_progress
 from paceline.engine import DEFAULT_MAX_NUM_SEQS, EngineOptions
@@ -29,11 +27,9 @@ from paceline.models import open_model
 
 def measure_local(
     options: BenchOptions, settings: Settings, workload: Workload, judging: Judging, show: Show
-) -> Result:
-    """Everything that there is to tell, of what was measured until Ctrl-C if that comes. Raises typer.Exit where it
-    comes before anything was."""
-    if options.baseline_endpoint is not None:
-        raise UsageError("--baseline-endpoint is what --endpoint is compared with; give both, or neither")
+) -> Measured:
+    """Everything that there is to tell, of what was measured until Ctrl-C or a failure if one comes."""
+    _check(options)
     model_options = ModelOptions.of(
         quantization=quantization_of(options.quantization),
         speculation=None,
@@ -47,25 +43,37 @@ def measure_local(
     model = _model(options)
     target = LocalTarget(parts, model_options, settings.rule, {"kind": "local"})
     experiment = Experiment(target, workload, settings)
-    with suppress(KeyboardInterrupt):
+    machine = machine_of(parts.runtime)
+    prints = fingerprint(machine, model, workload, settings.params)
+    origin = {**provenance(command_line("paceline")), "machine": machine, "model": model}
+    replayed = list[ReplayRun]()
+    with experiment.kept():
         asyncio.run(_run(experiment, target, settings, show))
-    if not experiment.blocks:
-        raise typer.Exit(EXIT_INTERRUPTED)
-    if experiment.is_complete:
-        with suppress(KeyboardInterrupt):
+    with experiment.kept():
+        if experiment.is_complete:
             judging = _with_forwards(judging, parts)
-    prints = fingerprint(machine_of(parts.runtime), model, workload, settings.params)
-    return experiment.result(
-        judging,
-        {**provenance(command_line("paceline")), "machine": machine_of(parts.runtime), "model": model},
-        prints,
-        _replayed(options, experiment, parts, judging, prints),
-    )
+        replayed = _replayed(options, experiment, parts, judging, prints)
+    return Measured(experiment, judging, origin, prints, replayed)
+
+
+def _check(options: BenchOptions) -> None:
+    for option, value in (("--endpoint-model", options.endpoint_model), ("--api-key-env", options.api_key_env)):
+        if value is not None:
+            raise UsageError(f"{option} is about a server; give --endpoint too, or leave it out")
+    if options.baseline_endpoint is not None:
+        raise UsageError("--baseline-endpoint is what --endpoint is compared with; give both, or neither")
+    if options.replay and options.rule.value != MatchRule.name:
+        raise UsageError(
+            f"--replay judges drafts by {MatchRule.name}, under which the text does not depend on them; leave --rule "
+            f"{options.rule.value} out"
+        )
 
 
 async def _run(experiment: Experiment, target: LocalTarget, settings: Settings, show: Show) -> None:
     await experiment.run(show)
-    await target.measure_memory([mode for mode in settings.modes if not mode.is_off], experiment.longest())
+    longest = experiment.longest()
+    if longest is not None:
+        await target.measure_memory([mode for mode in settings.modes if not mode.is_off], longest)
 
 
 def _model(options: BenchOptions) -> dict[str, Any]:

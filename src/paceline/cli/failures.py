@@ -110,11 +110,11 @@ def reported_failures(debug: bool) -> Iterator[None]:
     except Exception as error:
         if debug:
             raise
-        complain(_explanation(error))
+        complain(explanation(error))
         raise typer.Exit(error.exit_status if isinstance(error, PacelineError) else EXIT_FAILURE) from error
 
 
-def _explanation(error: Exception) -> str:
+def explanation(error: Exception) -> str:
     match error:
         case PacelineError():
             return _PARAMETER.sub(lambda match: _OPTIONS[match[0]], str(error))

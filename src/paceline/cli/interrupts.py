@@ -25,6 +25,22 @@ def interrupts_at_once() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous)
 
 
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Within its block, which is short and must be finished, Ctrl-C is only noted, however often it comes; behind it
+    KeyboardInterrupt is raised. For the main thread."""
+    seen = list[int]()
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if seen:
+        raise KeyboardInterrupt
+
+
 class Interrupts:
     """Within its block Ctrl-C raises KeyboardInterrupt only until `hold` is called, and after that sets `is_pending`.
 

@@ -11,6 +11,7 @@ from paceline.bench.report.terminal import (
     TableView,
     live_view,
     print_comparison,
+    print_replay,
     print_result,
 )
 
@@ -25,6 +26,7 @@ __all__ = [
     "live_view",
     "markdown",
     "print_comparison",
+    "print_replay",
     "print_result",
     "write",
 ]

@@ -13,9 +13,17 @@ from paceline.bench.compare import Comparison
 from paceline.bench.report.comparison import comparison_notes, comparison_tables
 from paceline.bench.report.headline import headline
 from paceline.bench.report.index import RunIndex
-from paceline.bench.report.tables import Column, Table, advice_table, progress_table, replay_table, summary_tables
-from paceline.bench.report.texts import duration, interval, number, shortened
-from paceline.bench.result import Result, Run
+from paceline.bench.report.tables import (
+    Column,
+    Table,
+    advice_table,
+    differences_table,
+    progress_table,
+    replay_table,
+    summary_tables,
+)
+from paceline.bench.report.texts import clean, duration, interval, number, shortened
+from paceline.bench.result import ReplayRun, Result, Run
 
 if TYPE_CHECKING:
     import rich.console
@@ -133,16 +141,26 @@ def _speedups(runs: Sequence[Run]) -> list[str]:
 def print_result(result: Result) -> None:
     """The tables that one reads first and the headline below them, on standard output."""
     console = _console()
-    tables = [*summary_tables(result.runs), advice_table(result.advice), replay_table(result.replay)]
+    tables = [
+        *(*summary_tables(result.runs), advice_table(result.advice)),
+        *(replay_table(result.replay), differences_table(result.differences)),
+    ]
     for table in tables:
         if table.has_figures:
             console.print(_as_rich(table), crop=False)
+    for note in result.notes:
+        console.print(clean(note), soft_wrap=True)
     found = headline(result)
     console.print(f"{found.title}. {found.sentence}.", style=_STYLES.get(found.verdict, ""), soft_wrap=True)
     if found.is_identical is False:
         console.print("The text is not that of plain decoding everywhere.", style="red", soft_wrap=True)
     if not result.is_complete:
         console.print("Interrupted: these are the figures of what was measured until then.", soft_wrap=True)
+
+
+def print_replay(replay: Sequence[ReplayRun]) -> None:
+    """On standard output."""
+    _console().print(_as_rich(replay_table(replay)))
 
 
 def print_comparison(comparison: Comparison) -> None:

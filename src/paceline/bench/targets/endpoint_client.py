@@ -51,6 +51,8 @@ def key_headers(variable: str | None) -> Mapping[str, str]:
     key = os.environ.get(variable, "").strip()
     if not key:
         raise UsageError(f"the API key is to come from the environment variable {variable!r}, which is not set")
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(f"the API key in the environment variable {variable!r} holds what no header can carry")
     return {"Authorization": f"Bearer {key}"}
 
 

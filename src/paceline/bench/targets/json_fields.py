@@ -15,7 +15,7 @@ def decoded(text: str, what: str) -> Mapping[str, Any]:
     """The JSON object that `text` is; `what` names it in the error."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter for brackets a thousand deep
         raise EndpointError(f"{what} is no JSON: {text[:200]!r}") from None
     if not isinstance(value, dict):
         raise EndpointError(f"{what} is {text[:200]!r}; expected a JSON object")

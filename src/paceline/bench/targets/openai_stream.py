@@ -87,7 +87,7 @@ class AnswerReader:
             prompt_tokens=number(fields(self._last, "usage"), "prompt_tokens") or 0,
             num_tokens=num_tokens,
             chunks=self._chunks(num_tokens),
-            text="".join(self._texts),
+            text=_joined(self._texts),
             token_ids=tuple(self._ids) if is_told else None,
             finish_reason=self._finish_reason,
             counts=counts,
@@ -100,7 +100,7 @@ class AnswerReader:
             prompt_tokens=0,
             num_tokens=sum(chunk.num_tokens for chunk in chunks),
             chunks=chunks,
-            text="".join(self._texts),
+            text=_joined(self._texts),
             finish_reason="error",
             error=error,
         )
@@ -134,9 +134,11 @@ class AnswerReader:
 
     def _num_tokens(self) -> int:
         usage = number(fields(self._last, "usage"), "completion_tokens")
-        if usage is not None:
-            return usage
         counted = [piece.num_tokens for piece in self._pieces if piece.num_tokens is not None]
+        if usage is not None:
+            if usage < sum(counted):
+                raise EndpointError(f"the server's usage is {usage} tokens, and its events hold {sum(counted)}")
+            return usage
         if len(counted) < len(self._pieces) or not counted:
             raise EndpointError(
                 "the server told no usage: the answer's tokens cannot be counted "
@@ -154,6 +156,12 @@ class AnswerReader:
         if num_tokens > sum(counted) or not chunks:
             chunks.append(Chunk(self._finish_time, num_tokens - sum(counted)))
         return tuple(chunks)
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """JSON can hold half a surrogate pair, which can be no part of a later turn's request; the other half may be in the
+    next event."""
+    return "".join(texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _num_logprobs(choice: Mapping[str, Any]) -> int:

@@ -6,7 +6,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
-from paceline.bench.base import Item, Problem, Workload
+from paceline.bench.base import ALL, Item, Problem, Workload
 from paceline.bench.workloads import fields as check
 from paceline.bench.workloads.base import Format, Record, RecordError
 from paceline.bench.workloads.records import read_records
@@ -17,6 +17,7 @@ OnProblem = Literal["skip", "refuse"]
 Formats = Mapping[str, type[Format]]
 NUM_LOOKED_AT = 100  # records that tell the format
 NUM_SHOWN = 5  # problems in an error
+RESERVED = (ALL, "*")  # classes that would be taken for all of them, the latter in a requirement
 
 
 def read_workload(path: Path, formats: Formats, *, on_problem: OnProblem, format_name: str | None) -> Workload:
@@ -42,6 +43,8 @@ def _read(found: Iterable[Record | Problem], reader: Format) -> tuple[list[Item]
             continue
         try:
             item = reader.item(_fields(record), record.name)
+            if item.task_class in RESERVED:
+                raise RecordError(f"the task class {item.task_class!r} stands for all of them; expected another name")
             if item.id in places:
                 raise RecordError(
                     f"the id {check.shown(item.id)} is that of {places[item.id]}; expected one of its own"
