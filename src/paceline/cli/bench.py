@@ -50,6 +50,8 @@ def bench(options: BenchOptions) -> None:
     except KeyboardInterrupt as error:
         failures.insert(0, error)
     print_result(result)
+    if not any(run.num_answers for run in result.runs):
+        failures.append(PacelineError("every answer failed, so there is no figure"))
     _raise_first(failures)
     exit_where_short(result, conditions)
 
