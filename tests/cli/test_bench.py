@@ -266,7 +266,7 @@ def test_an_interrupt_before_anything_was_measured(
 
 
 def test_an_interrupt_behind_the_last_block_is_one_too(
-    bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Invoke, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def interrupt(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -277,6 +277,7 @@ def test_an_interrupt_behind_the_last_block_is_one_too(
     assert bench("--json", path, "--require", "identical=1.0").exit_code == 130
     result = read_result(path)
     assert (result.is_complete, len(result.blocks), result.forward_ms) == (False, 6, {})
+    assert "interrupted" in invoke("bench", "check", path, "--require", "identical=1.0").stderr
 
 
 def test_another_interrupt_does_not_lose_what_the_first_one_kept(
@@ -361,6 +362,8 @@ def test_what_is_too_long_takes_nothing_from_the_rest(bench: Invoke, tmp_path: P
     assert bench("--json", path, "--max-model-len", 100).exit_code == 0
     runs = {(run.task_class, run.mode): run for run in read_result(path).runs}
     assert (runs["all", "ngram"].num_errors, runs["all", "ngram"].num_answers) == (1, 3)
+    found = bench("--max-model-len", 100, "--require", "identical=1.0")
+    assert (found.exit_code, "failed_fraction 0.25" in found.stderr) == (1, True)
     assert runs["all", "ngram"].memory_bytes["proposer"] > 0
 
 

@@ -10,7 +10,14 @@ from paceline.bench.advice_config import config_toml
 from paceline.bench.base import OFF, Workload
 from paceline.bench.experiment import Experiment, Judging
 from paceline.bench.report import LiveView, Progress, check_plots, live_view, print_result, write
-from paceline.bench.requirements import Condition, find_shortfalls, parse_requirements, parse_slo, slo_conditions
+from paceline.bench.requirements import (
+    Condition,
+    find_shortfalls,
+    parse_requirements,
+    parse_slo,
+    slo_conditions,
+    with_failures,
+)
 from paceline.bench.result import Result
 from paceline.bench.result_file import check_writable, write_result, write_text
 from paceline.bench.settings import Settings, parse_ks, parse_loads, parse_modes, trace_load
@@ -184,7 +191,7 @@ def _raise_first(failures: Sequence[BaseException]) -> None:
 
 def exit_where_short(result: Result, conditions: Sequence[Condition]) -> None:
     """Say what falls short, and exit with 1 where something does."""
-    shortfalls = find_shortfalls(result.runs, conditions)
+    shortfalls = find_shortfalls(result.runs, with_failures(conditions))
     for shortfall in shortfalls:
         complain(str(shortfall))
     if shortfalls:
