@@ -237,18 +237,21 @@ def test_prompts_that_do_not_fit(bench: Invoke) -> None:
     assert "nothing is answered" in found.stderr
 
 
-def test_an_interrupt_keeps_what_was_measured(bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_keeps_what_was_measured(
+    bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, status: int
+) -> None:
     show = _Shown.show
 
     def interrupt(self: _Shown, experiment: Experiment, done: int, total: int) -> None:
         show(self, experiment, done, total)
         if done == 5:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     monkeypatch.setattr(_Shown, "show", interrupt)
     path = tmp_path / "result.json"
     found = bench("--rounds", "1000", "--json", path, "--require", "identical=1.0")
-    assert found.exit_code == 130
+    assert found.exit_code == status
     assert "Interrupted" in found.stdout
     result = read_result(path)
     assert not result.is_complete
