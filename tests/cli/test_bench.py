@@ -200,6 +200,7 @@ def test_bad_lines_are_refused_or_left_out_as_asked(bench: Invoke, workload: Pat
         (["--slo", "ttft"], "slo"),
         (["--require", "speed>1"], "require"),
         (["--price-per-hour", "0"], "--price-per-hour is 0"),
+        (["--price-per-hour", "1e308"], "--price-per-hour is 1e+308"),
         (["--json", "/nowhere/at/all.json"], "no such folder"),
         (["--baseline-endpoint", "http://127.0.0.1:9"], "--endpoint"),
         (["--endpoint", "http://127.0.0.1:9", "--modes", "off"], "--modes"),

@@ -32,6 +32,7 @@ from paceline.models.quoting import quoted
 from paceline.sampling_params import SamplingParams
 
 DEFAULT_MODES = "off,ngram"
+MAX_PRICE = 1e9
 _SHOW_EVERY = 2.0  # seconds: figures with their intervals take a moment
 
 
@@ -150,8 +151,8 @@ def _check_outputs(options: BenchOptions) -> None:
             raise UsageError(f"--report is {quoted(str(options.report))}, which is no folder; name another")
         check_writable(options.report / "report.html" if options.report.exists() else options.report)
     price = options.price_per_hour
-    if price is not None and not 0 < price < float("inf"):
-        raise UsageError(f"--price-per-hour is {price}; expected a number above 0")
+    if price is not None and not 0 < price <= MAX_PRICE:
+        raise UsageError(f"--price-per-hour is {price:g}; expected a number above 0, at most {MAX_PRICE:g}")
 
 
 def _files(result: Result, settings: Settings, options: BenchOptions) -> list[Callable[[], object]]:
