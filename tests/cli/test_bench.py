@@ -396,3 +396,12 @@ def test_a_duration_is_what_progress_is_set_against(bench: Invoke, monkeypatch: 
     assert bench("--modes", "off", "--duration", 0.2).exit_code == 0
     assert len(shown) > 8
     assert [done == total for done, total in shown] == [False] * (len(shown) - 1) + [True]
+
+
+def test_memory_of_a_proposer_is_seen_behind_a_long_prompt(bench: Invoke, tmp_path: Path, workload: Path) -> None:
+    """Which is read in several steps, and answered in few."""
+    workload.write_text(json.dumps({"prompt": "a b c d " * 200}) + "\n")
+    path = tmp_path / "result.json"
+    assert bench("--modes", "off,ngram", "--max-tokens", 4, "--json", path).exit_code == 0
+    memory = {run.mode: run.memory_bytes["proposer"] for run in read_result(path).runs}
+    assert memory["ngram"] > 8 * 800  # what it keeps of the 800 tokens of the prompt
