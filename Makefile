@@ -77,6 +77,7 @@ format: $(BIN)/.lint ## reformat the code
 	$(BIN)/clang-format -i $(NATIVE)
 
 bench: $(BIN)/.installed ## what speculation is worth here, in some minutes, into benchmarks/results and benchmarks/README.md
+	mkdir -p benchmarks/results/speculation
 	$(BIN)/paceline bench $(BENCH_ARGS) --json benchmarks/results/speculation/smollm2.json
 	$(BIN)/python tools/generate_docs.py
 

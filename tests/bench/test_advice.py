@@ -12,6 +12,7 @@ from paceline import LLM, SamplingParams, Speculation
 from paceline.bench.advice import advise, when_to_measure_again
 from paceline.bench.advice_config import config_toml, speculation_of
 from paceline.bench.base import Mode
+from paceline.bench.report.tables import advice_table
 from paceline.bench.result import Advice, Result, Run
 from paceline.errors import UsageError
 
@@ -93,6 +94,8 @@ def test_open_loops_decide_where_no_loop_is_closed() -> None:
     slow, fast = (measured(gain, concurrency=None, request_rate=rate) for gain, rate in ((1.5, 2.0), (0.5, 10.0)))
     found = advised(fast, slow)
     assert found.mode == "ngram:4"
+    assert (found.max_concurrency, found.max_request_rate, found.limit) == (None, 2.0, "2 requests a second")
+    assert advice_table([found]).rows[0][3] == "2/s"
     assert found.reason.endswith("at 2/s; from 10/s on it is slower, 0.50 (0.40 to 0.60)")
     assert advised(fast, slow, measured(0.6)).mode == "off"
 

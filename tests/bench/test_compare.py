@@ -164,3 +164,13 @@ def test_blocks_with_errors_count_in_no_speedup() -> None:
     assert row.verdict == "noise"
     nothing = rows(compare(result(blocks), result([*pairs(2, 1)[:1], block("ngram-4", 0, failed())])))["speedup"]
     assert (nothing.second, nothing.ratio, nothing.interval, nothing.verdict) == (None, None, None, "noise")
+
+
+@pytest.mark.parametrize(("name", "other"), [("rule", "block"), ("prefix_caching", True), ("burstiness", 0.2)])
+def test_settings_that_figures_depend_on_are_not_compared_unforced(name: str, other: object) -> None:
+    first, second = result(pairs(2), settings={name: None}), result(pairs(2), settings={name: other})
+    with pytest.raises(UsageError, match=f"settings.{name} is null and"):
+        compare(first, second)
+    forced = compare(first, second, is_forced=True)
+    assert [change.name for change in forced.fingerprint] == [f"settings.{name}"]
+    assert forced.changes == []

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from paceline.bench.base import Counts
@@ -142,11 +142,19 @@ def test_a_line_that_cannot_be_read(line: str) -> None:
         read_counters(line)
 
 
-def test_a_position_that_is_no_number() -> None:
-    before = "vllm:spec_decode_num_accepted_tokens_per_pos_total 1"
+@pytest.mark.parametrize("position", ["", "x", "99999999999", "9" * 5000])
+def test_a_position_that_no_draft_has(position: str) -> None:
+    before = f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{position="{position}"}} 1'
 
-    with pytest.raises(EndpointError, match="position ''; expected an integer"):
+    with pytest.raises(EndpointError, match=f"of '{position[:20]}.*; expected an integer below"):
         _between(before, before)
+
+
+def test_more_accepted_than_drafted_is_no_count() -> None:
+    page = "vllm:spec_decode_num_draft_tokens_total {}\nvllm:spec_decode_num_accepted_tokens_total {}\n"
+
+    with pytest.raises(EndpointError, match="tells that 50 of 2 draft tokens stood"):
+        _between(page.format(0, 0), page.format(2, 50))
 
 
 @given(
@@ -157,6 +165,7 @@ def test_a_position_that_is_no_number() -> None:
     st.sampled_from([("vllm:", "generation_tokens_total"), ("llamacpp:", "tokens_predicted_total")]),
 )
 def test_steps_are_never_fewer_than_drafts(values: Mapping[str, int], num_answers: int, names: tuple[str, str]) -> None:
+    assume(values["num_accepted_tokens"] <= values["num_draft_tokens"])
     counts = _between(_page(*names, **dict.fromkeys(values, 0)), _page(*names, **values), num_answers)
 
     assert counts.num_target_steps >= counts.num_drafts == values["num_drafts"]

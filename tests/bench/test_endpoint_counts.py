@@ -129,3 +129,12 @@ def test_modes_of_endpoints() -> None:
 
 def test_prompt_tokens_are_those_of_the_usage() -> None:
     assert answer_to(_reply()).prompt_tokens == 7
+
+
+def test_more_accepted_than_drafted_is_warned_of_and_not_told() -> None:
+    endpoint = ScriptedEndpoint([_reply()], {"/metrics": [BEFORE, BEFORE, _metrics(112, 4, 16, 50)]})
+
+    with pytest.warns(PacelineWarning, match="47 of 8 draft tokens stood"):
+        answers, report = reported(endpoint, 1)
+
+    assert (answers[0].error, report.counts) == (None, None)

@@ -56,6 +56,15 @@ WRONG: dict[str, tuple[Reply, str]] = {
         chat_reply([Piece(0.0, "ab", beside={"token_ids": [1, 2]}), Piece(0.0, "c", beside={"token_ids": [3]})], 2),
         "the server's usage is 2 tokens, and its events hold 3",
     ),
+    "many": (chat_reply([Piece(0.0, "ab")], 10**400), "the server sent more than 1,000,000,000,000,000 as 'completion"),
+    "histogram": (
+        chat_reply([Piece(0.0, "ab")], 1, metrics={"speculative_decoding": {"acceptance_histogram": {"9" * 12: 1}}}),
+        "the server tells 'acceptance_histogram' of '999999999999'; expected an integer below 10,000",
+    ),
+    "charset": (
+        replace(_whole(), content_type="text/event-stream; charset=utf-16"),
+        f"what goes to {ADDRESS}/v1/chat/completions or comes from there is no sound text",
+    ),
     "array": (Reply([Part(0.0, b"data: [1]\n\n")]), "an event of the stream is '[1]'; expected a JSON object"),
     "choices": (_chunk(5), "the server sent 5 in 'choices'; expected objects"),
     "delta": (_chunk({"delta": "x"}), "the server sent 'x' as 'delta'; expected an object"),

@@ -44,6 +44,10 @@ def test_commands_name_no_folder() -> None:
     home = f"/home/{getpass.getuser()}"
     given = ["bench", "-m", f"{home}/models/tiny.gguf", f"--json={home}/out.json", "--modes", "off,ngram:5"]
     assert command_line("paceline", given) == "paceline bench -m tiny.gguf --json=out.json --modes off,ngram:5"
+    asked = ["bench", "-m", "some-org/some-repo:Q4_0", "--endpoint", "http://host:80/v1?a=b", "--json=../out.json"]
+    assert command_line("paceline", asked) == (
+        "paceline bench -m some-org/some-repo:Q4_0 --endpoint http://host:80/v1?a=b --json=out.json"
+    )
 
 
 def test_a_file_has_its_own_hash(tiny_llama_path: Path) -> None:

@@ -12,6 +12,7 @@ from paceline.bench.requirements import (
     parse_requirements,
     parse_slo,
     slo_conditions,
+    with_failures,
 )
 from paceline.bench.result import Run, Spread
 from paceline.errors import UsageError
@@ -134,21 +135,21 @@ def test_off_is_meant_where_there_is_nothing_else() -> None:
 
 def test_targets_for_times() -> None:
     assert parse_slo("ttft=200, tpot=50.5,e2e=1e4") == {"ttft": 200, "tpot": 50.5, "e2e": 10_000}
-    assert [str(each) for each in slo_conditions(parse_slo("ttft=300"))] == [
-        "ttft_ms.p99<=300",
-        "failed_fraction<=0.01",
-    ]
+    assert [str(each) for each in slo_conditions(parse_slo("ttft=300"))] == ["ttft_ms.p99<=300"]
     found = find_shortfalls(RUNS, slo_conditions({"ttft": 300}))
     assert [(each.run, each.figure) for each in found] == [(SLOW, 350)]
-    assert len(slo_conditions(dict.fromkeys(SLO_NAMES, 1.0))) == 4
-    assert slo_conditions({}) == ()
+    assert len(slo_conditions(dict.fromkeys(SLO_NAMES, 1.0))) == 3
 
 
-def test_what_failed_met_no_target() -> None:
+def test_what_failed_falls_short_unless_it_is_allowed() -> None:
     failing = replace(SLOW, num_answers=97, num_errors=3)
-    (short,) = find_shortfalls([failing], slo_conditions({"ttft": 1e9}))
+    conditions = with_failures(slo_conditions({"ttft": 1e9}))
+    (short,) = find_shortfalls([failing], conditions)
     assert (short.condition.name, short.figure) == ("failed_fraction", 0.03)
-    assert find_shortfalls([replace(failing, num_errors=0)], slo_conditions({"ttft": 1e9})) == []
+    assert find_shortfalls([replace(failing, num_errors=0)], conditions) == []
+    for allowed in ("num_errors<=5", "failed_fraction<=0.05"):
+        assert find_shortfalls([failing], with_failures(parse_requirements(allowed))) == []
+    assert with_failures(()) == ()
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,7 @@ def test_bad_lines_are_refused_or_left_out_as_asked(bench: Invoke, workload: Pat
         (["--slo", "ttft"], "slo"),
         (["--require", "speed>1"], "require"),
         (["--price-per-hour", "0"], "--price-per-hour is 0"),
+        (["--price-per-hour", "1e308"], "--price-per-hour is 1e+308"),
         (["--json", "/nowhere/at/all.json"], "no such folder"),
         (["--baseline-endpoint", "http://127.0.0.1:9"], "--endpoint"),
         (["--endpoint", "http://127.0.0.1:9", "--modes", "off"], "--modes"),
@@ -237,18 +238,21 @@ def test_prompts_that_do_not_fit(bench: Invoke) -> None:
     assert "nothing is answered" in found.stderr
 
 
-def test_an_interrupt_keeps_what_was_measured(bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_keeps_what_was_measured(
+    bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, status: int
+) -> None:
     show = _Shown.show
 
     def interrupt(self: _Shown, experiment: Experiment, done: int, total: int) -> None:
         show(self, experiment, done, total)
         if done == 5:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     monkeypatch.setattr(_Shown, "show", interrupt)
     path = tmp_path / "result.json"
     found = bench("--rounds", "1000", "--json", path, "--require", "identical=1.0")
-    assert found.exit_code == 130
+    assert found.exit_code == status
     assert "Interrupted" in found.stdout
     result = read_result(path)
     assert not result.is_complete
@@ -266,7 +270,7 @@ def test_an_interrupt_before_anything_was_measured(
 
 
 def test_an_interrupt_behind_the_last_block_is_one_too(
-    bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Invoke, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def interrupt(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGINT)
@@ -277,6 +281,7 @@ def test_an_interrupt_behind_the_last_block_is_one_too(
     assert bench("--json", path, "--require", "identical=1.0").exit_code == 130
     result = read_result(path)
     assert (result.is_complete, len(result.blocks), result.forward_ms) == (False, 6, {})
+    assert "interrupted" in invoke("bench", "check", path, "--require", "identical=1.0").stderr
 
 
 def test_another_interrupt_does_not_lose_what_the_first_one_kept(
@@ -361,6 +366,8 @@ def test_what_is_too_long_takes_nothing_from_the_rest(bench: Invoke, tmp_path: P
     assert bench("--json", path, "--max-model-len", 100).exit_code == 0
     runs = {(run.task_class, run.mode): run for run in read_result(path).runs}
     assert (runs["all", "ngram"].num_errors, runs["all", "ngram"].num_answers) == (1, 3)
+    found = bench("--max-model-len", 100, "--require", "identical=1.0")
+    assert (found.exit_code, "failed_fraction 0.25" in found.stderr) == (1, True)
     assert runs["all", "ngram"].memory_bytes["proposer"] > 0
 
 
@@ -405,3 +412,12 @@ def test_recorded_answers_are_replayed_without_the_model(
     refused = invoke("bench", "replay", recordings, "--proposers", "eagle")
     assert (refused.exit_code, "unknown proposer 'eagle'" in refused.stderr) == (2, True)
     assert invoke("bench", "replay", path).exit_code == 2
+
+
+def test_memory_of_a_proposer_is_seen_behind_a_long_prompt(bench: Invoke, tmp_path: Path, workload: Path) -> None:
+    """Which is read in several steps, and answered in few."""
+    workload.write_text(json.dumps({"prompt": "a b c d " * 200}) + "\n")
+    path = tmp_path / "result.json"
+    assert bench("--modes", "off,ngram", "--max-tokens", 4, "--json", path).exit_code == 0
+    memory = {run.mode: run.memory_bytes["proposer"] for run in read_result(path).runs}
+    assert memory["ngram"] > 8 * 800  # what it keeps of the 800 tokens of the prompt

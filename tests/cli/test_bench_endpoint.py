@@ -5,7 +5,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +112,18 @@ def test_a_server_that_is_not_there_is_said_at_once(invoke: Invoke, workload: Pa
 
     assert found.exit_code == 1
     assert f"no connection to {address}" in found.stderr
+
+
+def test_a_server_that_fails_behind_the_warm_up_is_a_failure_with_a_result(
+    invoke: Invoke, workload: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "result.json"
+    broken = chain([_answer(1, 1)], repeat(json_page({"error": {"message": "out of memory"}}, 500)))
+
+    with _served(ScriptedEndpoint(broken)) as address:
+        arguments = ("--endpoint", address, "--max-tokens", 2, "--concurrency", 1, "--json", path)
+        found = invoke("bench", "--workload", workload, *arguments)
+
+    assert (found.exit_code, "every answer failed" in found.stderr) == (1, True)
+    assert "out of memory" in found.stdout
+    assert [run.num_errors for run in read_result(path).runs if run.task_class == "all"] == [3]

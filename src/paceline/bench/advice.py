@@ -72,7 +72,8 @@ def _advise_class(task_class: str, levels: Sequence[Sequence[Run]], draft_length
     ends = later[stop] if stop < len(later) else None
     plain = next((run for run in lowest if run.mode == OFF), None)
     reason = "; ".join([_gain(best), *_end(best, last, ends), *_memory(best, plain), *_identity(best)])
-    return Advice(task_class, best.mode, draft_lengths.get(best.mode, 0), last.concurrency if ends else None, reason)
+    limits = (last.concurrency, last.request_rate) if ends else (None, None)
+    return Advice(task_class, best.mode, draft_lengths.get(best.mode, 0), limits[0], reason, limits[1])
 
 
 def _pays(run: Run) -> bool:

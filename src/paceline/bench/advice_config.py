@@ -52,7 +52,7 @@ def config_toml(result: Result, modes: Sequence[Mode], rule: str = MatchRule.nam
 def _line(advice: Advice) -> str:
     name = "all classes together" if advice.task_class == ALL else advice.task_class
     mode = advice.mode if advice.mode == OFF else f"{advice.mode}, {advice.num_speculative_tokens} draft tokens"
-    limit = f", up to {advice.max_concurrency} answers at a time" if advice.max_concurrency is not None else ""
+    limit = "" if advice.limit is None else f", up to {advice.limit}"
     return f"{name}: {mode}{limit}; {advice.reason}"
 
 

@@ -12,6 +12,7 @@ from paceline.bench.statistics import Estimate, Sample, estimate_ratio
 from paceline.errors import UsageError
 
 BETTER, WORSE, NOISE = "better", "worse", "noise"
+_DECISIVE = ("rule", "prefix_caching", "burstiness")  # settings that figures depend on beside the fingerprint
 _MACHINE = "machine"  # the part of a fingerprint that tells the machine
 
 _Place = tuple[str, str, int | None, float | None]  # task class, mode, concurrency, request rate
@@ -62,12 +63,15 @@ class Comparison:
 
 
 def compare(first: Result, second: Result, *, is_forced: bool = False) -> Comparison:
-    """Raises UsageError for results whose fingerprints differ, unless `is_forced`.
+    """Raises UsageError for results whose fingerprints or decisive settings differ, unless `is_forced`.
 
     Speedups are compared always: each is a ratio within one result. Tokens per second are compared only where both
     fingerprints name the same machine.
     """
-    differing = _changes(first.fingerprint, second.fingerprint)
+    differing = [
+        *_changes(first.fingerprint, second.fingerprint),
+        *_changes({"settings": _decisive(first)}, {"settings": _decisive(second)}),
+    ]
     if differing and not is_forced:
         told = "; ".join(f"{change.name} is {change.first} and {change.second}" for change in differing)
         raise UsageError(f"the results are of different things: {told}; compare them all the same with --force")
@@ -85,10 +89,18 @@ def compare(first: Result, second: Result, *, is_forced: bool = False) -> Compar
         [_words(run) for place, run in sides[1].runs.items() if place not in sides[0].runs],
         differing,
         _changes(
-            {"settings": first.settings, "provenance": first.provenance},
-            {"settings": second.settings, "provenance": second.provenance},
+            {"settings": _others(first), "provenance": first.provenance},
+            {"settings": _others(second), "provenance": second.provenance},
         ),
     )
+
+
+def _decisive(result: Result) -> dict[str, Any]:
+    return {name: result.settings.get(name) for name in _DECISIVE}
+
+
+def _others(result: Result) -> dict[str, Any]:
+    return {name: value for name, value in result.settings.items() if name not in _DECISIVE}
 
 
 class _Side:

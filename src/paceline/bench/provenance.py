@@ -121,9 +121,13 @@ def command_line(program: str, arguments: Sequence[str] | None = None) -> str:
 
 
 def without_folders(argument: str) -> str:
-    """Paths of one machine mean nothing on another: the last part stays, of NAME=PATH too."""
+    """Paths of one machine mean nothing on another: the last part stays, of NAME=PATH too. Addresses stay whole, and so
+    does what looks like org/repo and is nowhere here."""
     name, found, path = argument.rpartition("=")
-    return f"{name}{found}{Path(path).name}" if os.sep in path else argument
+    if os.sep not in path or "://" in argument:
+        return argument
+    is_reference = path.count(os.sep) == 1 and not (Path(path).is_absolute() or Path(path).parent.exists())
+    return argument if is_reference else f"{name}{found}{Path(path).name}"
 
 
 def cpu_model() -> str:

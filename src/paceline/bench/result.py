@@ -117,13 +117,22 @@ class ReplayRun:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """For one task class: the mode to use up to `max_concurrency` (None: no measured one was too high), and why."""
+    """For one task class: the mode to use up to `max_concurrency`, or in an open loop up to `max_request_rate` (both
+    None: no measured load was too high), and why."""
 
     task_class: str
     mode: str
     num_speculative_tokens: int
     max_concurrency: int | None
     reason: str
+    max_request_rate: float | None = None
+
+    @property
+    def limit(self) -> str | None:
+        """The load up to which it is to be used, in words."""
+        if self.max_concurrency is not None:
+            return f"{self.max_concurrency} answers at a time"
+        return None if self.max_request_rate is None else f"{self.max_request_rate:g} requests a second"
 
 
 @dataclass(frozen=True, slots=True)

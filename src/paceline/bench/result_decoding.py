@@ -41,7 +41,10 @@ def decode(kind: Any, value: object, place: str) -> Any:
 
 def _decode_plain(kind: type, value: object, place: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            raise FieldError(place, value, "a number of at most 1e308") from None
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise FieldError(place, value, _WORDS[kind])
     return value

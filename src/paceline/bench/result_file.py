@@ -5,11 +5,11 @@ import errno
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paceline.bench.result import FORMAT, Result
+from paceline.bench.result import FORMAT, BlockSums, Result, Run
 from paceline.bench.result_decoding import FieldError, decode
 from paceline.errors import UsageError
 
@@ -35,7 +35,25 @@ def from_json(content: object) -> Result:
         result: Result = decode(Result, values, "")
     except FieldError as error:
         raise UsageError(str(error)) from error
+    _check_places(result)
     return result
+
+
+def _check_places(result: Result) -> None:
+    """Every run and block is of one load, and of another place than all others. Raises UsageError."""
+    places: dict[str, Sequence[Run | BlockSums]] = {"runs": result.runs, "blocks": result.blocks}
+    for name, parts in places.items():
+        seen = set[tuple[object, ...]]()
+        for i, part in enumerate(parts):
+            if (part.concurrency is None) == (part.request_rate is None):
+                raise UsageError(
+                    f"{name}[{i}] has to have one of concurrency and request_rate; expected the other null"
+                )
+            index = part.index if isinstance(part, BlockSums) else None
+            place = (part.task_class, part.mode, part.concurrency, part.request_rate, index)
+            if place in seen:
+                raise UsageError(f"{name}[{i}] is there twice; expected each class, mode and load once")
+            seen.add(place)
 
 
 def write_result(result: Result, path: Path) -> None:

@@ -10,7 +10,14 @@ from paceline.bench.advice_config import config_toml
 from paceline.bench.base import OFF, Workload
 from paceline.bench.experiment import Experiment, Judging
 from paceline.bench.report import LiveView, Progress, check_plots, live_view, print_result, write
-from paceline.bench.requirements import Condition, find_shortfalls, parse_requirements, parse_slo, slo_conditions
+from paceline.bench.requirements import (
+    Condition,
+    find_shortfalls,
+    parse_requirements,
+    parse_slo,
+    slo_conditions,
+    with_failures,
+)
 from paceline.bench.result import Result
 from paceline.bench.result_file import check_writable, write_result, write_text
 from paceline.bench.settings import Settings, parse_ks, parse_loads, parse_modes, trace_load
@@ -25,6 +32,7 @@ from paceline.models.quoting import quoted
 from paceline.sampling_params import SamplingParams
 
 DEFAULT_MODES = "off,ngram"
+MAX_PRICE = 1e9
 _SHOW_EVERY = 2.0  # seconds: figures with their intervals take a moment
 
 
@@ -50,6 +58,8 @@ def bench(options: BenchOptions) -> None:
     except KeyboardInterrupt as error:
         failures.insert(0, error)
     print_result(result)
+    if not any(run.num_answers for run in result.runs):
+        failures.append(PacelineError("every answer failed, so there is no figure"))
     _raise_first(failures)
     exit_where_short(result, conditions)
 
@@ -142,8 +152,8 @@ def _check_outputs(options: BenchOptions) -> None:
             raise UsageError(f"--report is {quoted(str(options.report))}, which is no folder; name another")
         check_writable(options.report / "report.html" if options.report.exists() else options.report)
     price = options.price_per_hour
-    if price is not None and not 0 < price < float("inf"):
-        raise UsageError(f"--price-per-hour is {price}; expected a number above 0")
+    if price is not None and not 0 < price <= MAX_PRICE:
+        raise UsageError(f"--price-per-hour is {price:g}; expected a number above 0, at most {MAX_PRICE:g}")
 
 
 def _files(result: Result, settings: Settings, options: BenchOptions) -> list[Callable[[], object]]:
@@ -183,7 +193,7 @@ def _raise_first(failures: Sequence[BaseException]) -> None:
 
 def exit_where_short(result: Result, conditions: Sequence[Condition]) -> None:
     """Say what falls short, and exit with 1 where something does."""
-    shortfalls = find_shortfalls(result.runs, conditions)
+    shortfalls = find_shortfalls(result.runs, with_failures(conditions))
     for shortfall in shortfalls:
         complain(str(shortfall))
     if shortfalls:

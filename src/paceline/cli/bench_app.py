@@ -8,7 +8,7 @@ import typer
 from paceline.cli import bench_flags as flag
 from paceline.cli import options as opt
 from paceline.cli.failures import reported_failures
-from paceline.cli.interrupts import interrupts_at_once
+from paceline.cli.interrupts import interrupts_at_once, termination_as_interrupt
 from paceline.errors import UsageError
 
 DEFAULT_BENCH_TOKENS = 128
@@ -69,44 +69,44 @@ def bench(
             from paceline.cli.bench import bench as run
             from paceline.cli.bench_options import BenchOptions
 
-        run(
-            BenchOptions(
-                model=model,
-                workload=workload,
-                skip_bad_lines=skip_bad_lines,
-                num_prompts=num_prompts,
-                task_class=task_class or [],
-                modes=modes,
-                num_speculative_tokens=num_speculative_tokens,
-                rule=rule,
-                max_tokens=max_tokens,
-                temperature=temperature,
-                top_p=top_p,
-                ignore_eos=ignore_eos,
-                concurrency=concurrency,
-                request_rate=request_rate,
-                burstiness=burstiness,
-                rounds=rounds,
-                duration=duration,
-                seed=seed,
-                prefix_caching=prefix_caching,
-                replay=replay,
-                record=record,
-                slo=slo,
-                require=require,
-                price_per_hour=price_per_hour,
-                endpoint=endpoint,
-                baseline_endpoint=baseline_endpoint,
-                endpoint_model=endpoint_model,
-                api_key_env=api_key_env,
-                json=json,
-                report=report,
-                advise=advise,
-                quantization=quantization,
-                max_model_len=max_model_len,
-                threads=threads,
-            )
+        options = BenchOptions(
+            model=model,
+            workload=workload,
+            skip_bad_lines=skip_bad_lines,
+            num_prompts=num_prompts,
+            task_class=task_class or [],
+            modes=modes,
+            num_speculative_tokens=num_speculative_tokens,
+            rule=rule,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_p=top_p,
+            ignore_eos=ignore_eos,
+            concurrency=concurrency,
+            request_rate=request_rate,
+            burstiness=burstiness,
+            rounds=rounds,
+            duration=duration,
+            seed=seed,
+            prefix_caching=prefix_caching,
+            replay=replay,
+            record=record,
+            slo=slo,
+            require=require,
+            price_per_hour=price_per_hour,
+            endpoint=endpoint,
+            baseline_endpoint=baseline_endpoint,
+            endpoint_model=endpoint_model,
+            api_key_env=api_key_env,
+            json=json,
+            report=report,
+            advise=advise,
+            quantization=quantization,
+            max_model_len=max_model_len,
+            threads=threads,
         )
+        with termination_as_interrupt():
+            run(options)
 
 
 @bench_app.command()

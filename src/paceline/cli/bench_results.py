@@ -12,6 +12,7 @@ from paceline.bench.requirements import parse_requirements
 from paceline.bench.result_file import read_result
 from paceline.bench.settings import parse_ks
 from paceline.cli.bench import exit_where_short
+from paceline.cli.failures import complain
 
 
 def compare(before: Path, after: Path, *, is_forced: bool) -> None:
@@ -29,5 +30,8 @@ def replay_recordings(path: Path, *, proposers: str | None, ks: str | None) -> N
 def check(path: Path, require: str) -> None:
     """Exit with 1 where the result falls short of a requirement."""
     conditions = parse_requirements(require)
-    exit_where_short(read_result(path), conditions)
+    result = read_result(path)
+    if not result.is_complete:
+        complain("the measurement was interrupted: what is checked is what was measured until then")
+    exit_where_short(result, conditions)
     typer.echo(f"{len(conditions)} of {len(conditions)} requirements hold")

@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
+import typer
+
 EXIT_INTERRUPTED = 128 + signal.SIGINT  # as a shell reports it
+EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 @contextmanager
@@ -39,6 +42,29 @@ def interrupts_later() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous)
     if seen:
         raise KeyboardInterrupt
+
+
+@contextmanager
+def termination_as_interrupt() -> Iterator[None]:
+    """Within its block SIGTERM, as `timeout` or a pipeline sends it, does what Ctrl-C does; only the exit status is its
+    own. Where Ctrl-C is ignored, SIGTERM ends the process as ever. For the main thread."""
+    seen = list[int]()
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        seen.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    previous = signal.getsignal(signal.SIGTERM)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if seen:
+            raise typer.Exit(EXIT_TERMINATED) from error
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 class Interrupts:

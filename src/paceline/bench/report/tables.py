@@ -195,11 +195,17 @@ def advice_table(advice: Sequence[Advice]) -> Table:
     rows = tuple(
         (
             *(short_name(found.task_class), short_name(found.mode), str(found.num_speculative_tokens)),
-            *("any measured" if found.max_concurrency is None else f"c={found.max_concurrency}", clean(found.reason)),
+            *(_limit(found), clean(found.reason)),
         )
         for found in advice
     )
     return Table("Mode by class", columns, rows)
+
+
+def _limit(advice: Advice) -> str:
+    if advice.max_concurrency is not None:
+        return f"c={advice.max_concurrency}"
+    return "any measured" if advice.max_request_rate is None else f"{advice.max_request_rate:g}/s"
 
 
 def differences_table(differences: Sequence[Difference]) -> Table:

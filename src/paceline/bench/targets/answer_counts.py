@@ -6,7 +6,7 @@ from typing import Any
 
 from paceline.bench.base import Counts
 from paceline.bench.targets.counters import derived_counts
-from paceline.bench.targets.json_fields import checked_count, fields, number
+from paceline.bench.targets.json_fields import checked_count, checked_index, fields, number
 
 
 def detailed_counts(event: Mapping[str, Any], num_tokens: int) -> Counts | None:
@@ -61,9 +61,10 @@ def _histogram(parent: Mapping[str, Any], name: str) -> Mapping[int, int]:
     """From j to the number of drafts of which j tokens stood: an array, or an object with j as its names."""
     given = parent.get(name)
     if isinstance(given, list):
+        checked_index(name, str(len(given)))
         return {j: checked_count(name, count) for j, count in enumerate(given)}
     found = fields(parent, name)
-    return {int(j): checked_count(name, count) for j, count in found.items() if j.isdecimal()}
+    return {checked_index(name, j): checked_count(name, count) for j, count in found.items() if j.isdecimal()}
 
 
 def _per_position(histogram: Mapping[int, int]) -> tuple[int, ...]:
@@ -75,5 +76,6 @@ def _per_position(histogram: Mapping[int, int]) -> tuple[int, ...]:
 def _drafted(vllm: Mapping[str, Any]) -> dict[int, int]:
     """From draft lengths to the steps that checked as many."""
     by_length = fields(vllm, "acceptance_histogram_by_draft_length")
-    lengths = sorted(int(length) for length in by_length if length.isdecimal())
+    name = "acceptance_histogram_by_draft_length"
+    lengths = sorted(checked_index(name, length) for length in by_length if length.isdecimal())
     return {length: sum(_histogram(by_length, str(length)).values()) for length in lengths}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from paceline.bench.base import Counts
-from paceline.bench.targets.json_fields import EndpointError
+from paceline.bench.targets.json_fields import MAX_COUNT, EndpointError, checked_index
 
 SPECULATION = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
 PER_POSITION = "spec_decode_num_accepted_tokens_per_pos_total"
@@ -98,7 +98,10 @@ def derived_counts(
 
     Servers count an accepted token that a stop or the limit then trimmed, unlike `SpeculationStats`: the steps come
     out too few by at most that many, less than one draft for each answer, and never fewer than those that had a draft.
+    Raises EndpointError where more stood than was drafted.
     """
+    if num_accepted_tokens > num_draft_tokens:
+        raise EndpointError(f"the server tells that {num_accepted_tokens} of {num_draft_tokens} draft tokens stood")
     steps = max(num_emitted - num_accepted_tokens, num_drafts)
     return Counts(
         num_target_steps=steps,
@@ -134,7 +137,7 @@ def _parsed(line: str) -> tuple[str, Labels, float]:
         if match is None:
             raise ValueError(line)
         labels, value = _labels(match[2] or ""), float(match[3])
-        if not isfinite(value):
+        if not (isfinite(value) and abs(value) <= MAX_COUNT):
             raise ValueError(line)
     except ValueError:
         raise EndpointError(f"/metrics holds {line[:200]!r}; expected a name, labels and a number") from None
@@ -171,10 +174,8 @@ def _per_position(grown: Mapping[Series, float]) -> tuple[int, ...]:
     counts = dict[int, float]()
     for (name, labels), value in grown.items():
         if name == PER_POSITION:
-            position = dict(labels).get("position", "")
-            if not position.isdecimal():
-                raise EndpointError(f"/metrics holds {PER_POSITION} of position {position!r}; expected an integer")
-            counts[int(position)] = counts.get(int(position), 0.0) + value
+            position = checked_index(PER_POSITION, dict(labels).get("position", ""))
+            counts[position] = counts.get(position, 0.0) + value
     found = [round(counts.get(position, 0.0)) for position in range(max(counts, default=-1) + 1)]
     while found and found[-1] == 0:
         found.pop()

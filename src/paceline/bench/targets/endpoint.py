@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from paceline.bench.base import OFF, Answer, Ask, Mode, Report, Session, Target
-from paceline.bench.targets.counters import CounterResetError, Reading, counts_between, read_counters
+from paceline.bench.targets.counters import Reading, counts_between, read_counters
 from paceline.bench.targets.endpoint_client import (
     EndpointClient,
     check_client,
@@ -145,7 +145,7 @@ class EndpointSession(Session):
             return Report()
         try:
             return Report(counts=counts_between(self._before, after, self._num_answers, self._num_tokens))
-        except CounterResetError as error:
+        except EndpointError as error:
             _warn(error)
             return Report()
 

@@ -171,5 +171,7 @@ def _told_plainly(url: str) -> Iterator[None]:
         raise EndpointError(f"nothing came from {url} for too long") from None
     except SSEError as error:
         raise EndpointError(f"{url} sent no sound stream of events: {error}") from None
+    except UnicodeError as error:
+        raise EndpointError(f"what goes to {url} or comes from there is no sound text: {error}") from None
     except HTTPError as error:
         raise EndpointError(f"{url} broke off: {error or type(error).__name__}") from None

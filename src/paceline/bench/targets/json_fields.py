@@ -6,6 +6,9 @@ from typing import Any
 
 from paceline.errors import PacelineError
 
+MAX_COUNT = 10**15
+MAX_INDEX_DIGITS = 4
+
 
 class EndpointError(PacelineError):
     """A server could not be reached, refused, or sent what its interface does not allow."""
@@ -61,7 +64,16 @@ def number(parent: Mapping[str, Any], name: str) -> int | None:
 def checked_count(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise _unexpected(name, value, "an integer of at least 0")
+    if value > MAX_COUNT:
+        raise EndpointError(f"the server sent more than {MAX_COUNT:,} as {name!r}, which nobody has counted")
     return value
+
+
+def checked_index(name: str, text: str) -> int:
+    """A place in a draft, from its digits."""
+    if not (text.isdecimal() and len(text) <= MAX_INDEX_DIGITS):
+        raise EndpointError(f"the server tells {name!r} of {text!r:.60}; expected an integer below 10,000")
+    return int(text)
 
 
 def error_message(body: Mapping[str, Any]) -> str:

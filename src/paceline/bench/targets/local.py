@@ -159,7 +159,8 @@ class _Tally:
 
 
 class _Held:
-    """The most that proposers held, looked at every few steps."""
+    """The most that proposers held, looked at every few steps in which something decodes, and oftener among the first:
+    answers can be short, and before them a long prompt is read in many steps."""
 
     EVERY = 16
 
@@ -168,7 +169,10 @@ class _Held:
         self._num_steps = 0
         self.most = 0
 
-    def look(self, _: StepRecord) -> None:
-        if self._num_steps % self.EVERY == 0:
+    def look(self, record: StepRecord) -> None:
+        if not record.num_decode_rows:
+            return
+        num = self._num_steps
+        if num % self.EVERY == 0 or num.bit_count() == 1:
             self.most = max(self.most, sum(map(deep_size, self._proposers)))
         self._num_steps += 1
