@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from provenance import provenance
 
+from paceline.runtime.native import runnable_isas
+
 SETTINGS = {
     "greedy": {"temperature": 0.0},
     "temperature 0.8, top_p 0.95": {"temperature": 0.8, "top_p": 0.95},
@@ -93,7 +95,8 @@ def main() -> None:
     parser.add_argument("--isa", default="auto", help="one of paceline.runtime.native.runnable_isas")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    cases = make_cases(arguments.threads, arguments.isa)
+    isa = runnable_isas()[0] if arguments.isa == "auto" else arguments.isa
+    cases = make_cases(arguments.threads, isa)
     times: dict[str, list[float]] = {name: [] for name in cases}
     for step in range(arguments.rounds):
         for name, measure in cases.items():
@@ -102,7 +105,7 @@ def main() -> None:
         low, median, high = statistics.quantiles(values, n=4)
         print(f"{name:50} {median:7.3f} ms ({low:.3f} to {high:.3f})")
     if arguments.json:
-        arguments.json.write_text(json.dumps({"provenance": provenance(), "milliseconds": times}))
+        arguments.json.write_text(json.dumps({"provenance": provenance(), "isa": isa, "milliseconds": times}))
 
 
 if __name__ == "__main__":

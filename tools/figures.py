@@ -3,6 +3,7 @@
 from typing import Any
 
 from comparisons import comparison
+from draws import draws
 from serving import serving
 from tables import spread, table
 
@@ -62,9 +63,16 @@ def part_of_step(part: dict[str, Any]) -> str:
     return f"{time}, {part['of_limit']:.0%} {'B' if part['limit_set_by'] == 'bytes' else 'A'}"
 
 
-def document(models: list[dict[str, Any]], together: list[dict[str, Any]], comparisons: list[dict[str, Any]]) -> str:
-    """docs/figures.md, without its note: a chapter for each model, one for many requests, one for other engines."""
-    rest = "\n".join([*([serving(together)] if together else []), *([comparison(comparisons)] if comparisons else [])])
+def document(
+    models: list[dict[str, Any]],
+    together: list[dict[str, Any]],
+    sampling: list[dict[str, Any]],
+    comparisons: list[dict[str, Any]],
+) -> str:
+    """docs/figures.md, without its note: a chapter for each model, one each for many requests, drawing tokens and other
+    engines."""
+    chapters = ((serving, together), (draws, sampling), (comparison, comparisons))
+    rest = "\n".join([make(results) for make, results in chapters if results])
     return f"""# Figures
 
 Medians, with quartiles in brackets; ratios are of times in the same round. The machine is a virtual one whose

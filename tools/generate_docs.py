@@ -95,10 +95,12 @@ def cli() -> str:
 
 def figures() -> str:
     folder = ROOT / "benchmarks" / "results"
-    models, together, comparisons = map(results, (folder, folder / "together", folder / "compare"))
+    models, together, sampling, comparisons = map(
+        results, (folder, *(folder / name for name in ("together", "sampling", "compare")))
+    )
     models.sort(key=lambda figures: figures["profile"]["weight_bytes"])
     comparisons.sort(key=lambda result: result["model"]["bytes"])
-    return NOTE + document(models, together, comparisons).rstrip() + "\n"
+    return NOTE + document(models, together, sampling, comparisons).rstrip() + "\n"
 
 
 def results(folder: Path) -> list[dict[str, Any]]:
