@@ -66,3 +66,10 @@ def test_only_answers_to_the_same_thing_are_compared() -> None:
     assert identical_fraction([off, second], "ngram-4") is None
     assert identical_fraction([off, replace(second, observations=off.observations)], "ngram-4") == 1
     assert off.load == ONE
+
+
+def test_equal_ids_with_another_text_are_not_the_same() -> None:
+    blocks = pair(0, answer(ids=[1, 2], text="a b"), answer(ids=[1, 2], text="a c"))
+    assert identical_fraction(blocks, "ngram-4") == 0
+    [found] = find_differences(blocks)
+    assert (found.index, found.expected, found.found) == (2, "b", "c")

@@ -236,3 +236,14 @@ def test_every_mode_is_in_the_legend_by_a_label_of_its_own(tmp_path: Path) -> No
     assert ">a-name-that-is-long-eno…</text>" in text
     assert ">a-name-that-is-long-eno… (2)</text>" in text
     assert text.split('id="speedup-title"')[1].split("</svg>")[0].count("_hidden</text>") == 1
+
+
+def test_no_plot_of_an_earlier_report_stays(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.png"
+    mine.touch()
+    stale = [tmp_path / f"{plot.name}.png" for plot in PLOTS]
+    for path in stale:
+        path.touch()
+    written_paths = report.write(replace(minimal_result(), runs=[]), tmp_path)
+    assert mine.exists()
+    assert [path for path in stale if path.exists() and path not in written_paths] == []

@@ -13,7 +13,7 @@ _Place = tuple[Load, str, int, int]  # load, item, turn, repeat
 
 def identical_fraction(blocks: Iterable[Block], mode: str) -> float | None:
     """Of the answers that `mode` and "off" both gave to one item, turn and repeat under one load, the share that is
-    equal: token for token where both tell ids, else letter for letter. None where there is no such pair, and for "off".
+    equal: letter for letter, and token for token where both tell ids. None where there is no such pair, and for "off".
     """
     pairs = [(expected, found) for _, expected, found in _pairs(blocks, mode)]
     if not pairs:
@@ -52,17 +52,23 @@ def _by_place(blocks: Iterable[Block], mode: str) -> dict[_Place, Answer]:
 
 
 def _is_same(expected: Answer, found: Answer) -> bool:
-    if expected.token_ids is not None and found.token_ids is not None:
-        return expected.token_ids == found.token_ids
-    return expected.text == found.text
+    return expected.text == found.text and _differing_ids(expected, found) is None
+
+
+def _differing_ids(expected: Answer, found: Answer) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """None where they are equal, or one of them is not told."""
+    if expected.token_ids is None or found.token_ids is None or expected.token_ids == found.token_ids:
+        return None
+    return expected.token_ids, found.token_ids
 
 
 def _difference(mode: str, item: str, turn: int, expected: Answer, found: Answer) -> Difference:
     at = _first_difference(expected.text, found.text)
     context = _context(expected.text, found.text, at)
-    if expected.token_ids is not None and found.token_ids is not None:
-        index = _first_difference(expected.token_ids, found.token_ids)
-        left, right = (ids[index] if index < len(ids) else None for ids in (expected.token_ids, found.token_ids))
+    ids_of_both = _differing_ids(expected, found)
+    if ids_of_both is not None:
+        index = _first_difference(*ids_of_both)
+        left, right = (ids[index] if index < len(ids) else None for ids in ids_of_both)
         return Difference(mode, item, turn, index, left, right, context)
     ends = [text[at : at + _AFTER] or None for text in (expected.text, found.text)]
     return Difference(mode, item, turn, at, ends[0], ends[1], context)

@@ -49,8 +49,8 @@ class Section:
 
 
 def write(result: Result, folder: Path) -> list[Path]:
-    """The page and its plots into `folder`, which must be there; their paths, the page first. Raises PacelineError
-    without matplotlib."""
+    """The page and its plots into `folder`, which must be there; their paths, the page first. Plots of an earlier
+    report that this one does not have go. Raises PacelineError without matplotlib."""
     check_plots()
     if not folder.is_dir():
         raise UsageError(f"the report's folder is {quoted(str(folder))}; there is no such folder, make it first")
@@ -60,6 +60,9 @@ def write(result: Result, folder: Path) -> list[Path]:
         for plot in PLOTS
         if plot.name in drawn
     }
+    for plot in PLOTS:
+        if plot.name not in drawn:
+            (folder / f"{plot.name}.png").unlink(missing_ok=True)
     page = folder / _NAME
     page.write_text(_render(result, figures), encoding="utf-8")
     return [page, *(path for path, _ in drawn.values())]
