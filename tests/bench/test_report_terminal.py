@@ -11,6 +11,8 @@ from report_results import full_result, hostile_result, minimal_result
 
 from paceline.bench import report
 from paceline.bench.report import LineView, Progress, TableView, live_view
+from paceline.bench.report.tables import best_replays
+from paceline.bench.result import ReplayRun
 
 RESULT = full_result(("chat", "code editing"), ("ngram-4", "auto"), (1, 8), ())
 
@@ -217,3 +219,24 @@ def test_failed_answers_and_differing_texts_are_shown(capsys: pytest.CaptureFixt
     assert "3 answers failed; the first: too\ufffd[31m long" in shown
     assert RESULT.differences
     assert "First differences" in shown
+
+
+def test_of_a_sweep_the_terminal_shows_the_best_of_each_class() -> None:
+    def run(task_class: str, k: int, speedup: float | None) -> ReplayRun:
+        return ReplayRun(task_class, "ngram", k, 3, 90, 1.0 + k / 10, 0.5, (0.5,), speedup)
+
+    sweep = [run(name, k, 1 + k * (4 - k) / 10) for name in ("chat", "all") for k in (1, 2, 3)]
+    assert [(each.task_class, each.num_speculative_tokens) for each in best_replays(sweep)] == [
+        ("chat", 2),
+        ("all", 1),
+        ("all", 2),
+        ("all", 3),
+    ]
+    unpredicted = [run("chat", k, None) for k in (1, 2, 3)]
+    assert [each.num_speculative_tokens for each in best_replays(unpredicted)] == [3]
+
+
+def test_what_follows_the_blocks_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with LineView() as view:
+        view.say("Measuring forwards ...")
+    assert capsys.readouterr().err == "Measuring forwards ...\n"

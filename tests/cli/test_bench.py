@@ -22,7 +22,7 @@ from paceline.bench.result_file import read_result
 from paceline.bench.targets.local import LocalTarget
 from paceline.cli import bench as cli_bench
 from paceline.cli import failures
-from paceline.cli.bench import _Shown
+from paceline.cli.bench_shown import Shown
 from paceline.errors import PacelineError
 from paceline.runtime.native import NativeRuntime
 
@@ -242,14 +242,14 @@ def test_prompts_that_do_not_fit(bench: Invoke) -> None:
 def test_an_interrupt_keeps_what_was_measured(
     bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, status: int
 ) -> None:
-    show = _Shown.show
+    show = Shown.show
 
-    def interrupt(self: _Shown, experiment: Experiment, done: int, total: int) -> None:
+    def interrupt(self: Shown, experiment: Experiment, done: int, total: int) -> None:
         show(self, experiment, done, total)
         if done == 5:
             os.kill(os.getpid(), number)
 
-    monkeypatch.setattr(_Shown, "show", interrupt)
+    monkeypatch.setattr(Shown, "show", interrupt)
     path = tmp_path / "result.json"
     found = bench("--rounds", "1000", "--json", path, "--require", "identical=1.0")
     assert found.exit_code == status
@@ -263,7 +263,7 @@ def test_an_interrupt_keeps_what_was_measured(
 def test_an_interrupt_before_anything_was_measured(
     bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_Shown, "show", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    monkeypatch.setattr(Shown, "show", lambda *_: os.kill(os.getpid(), signal.SIGINT))
     path = tmp_path / "result.json"
     found = bench("--json", path)
     assert (found.exit_code, found.stdout, path.exists()) == (130, "", False)
@@ -303,14 +303,14 @@ def test_another_interrupt_does_not_lose_what_the_first_one_kept(
 
 
 def test_a_failure_keeps_what_was_measured(bench: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    show = _Shown.show
+    show = Shown.show
 
-    def fail(self: _Shown, experiment: Experiment, done: int, total: int) -> None:
+    def fail(self: Shown, experiment: Experiment, done: int, total: int) -> None:
         show(self, experiment, done, total)
         if done == 3:
             raise PacelineError("the engine fell over")
 
-    monkeypatch.setattr(_Shown, "show", fail)
+    monkeypatch.setattr(Shown, "show", fail)
     path = tmp_path / "result.json"
     found = bench("--json", path)
     assert (found.exit_code, found.stderr.count("the engine fell over")) == (1, 1)
@@ -392,7 +392,7 @@ def test_a_result_tells_what_its_figures_were_set_against(bench: Invoke, tmp_pat
 def test_a_duration_is_what_progress_is_set_against(bench: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last block alone is the last one; before it nobody is told so, nor has to look at figures each time."""
     shown = list[tuple[int, int]]()
-    monkeypatch.setattr(_Shown, "show", lambda _self, _experiment, done, total: shown.append((done, total)))
+    monkeypatch.setattr(Shown, "show", lambda _self, _experiment, done, total: shown.append((done, total)))
     assert bench("--modes", "off", "--duration", 0.2).exit_code == 0
     assert len(shown) > 8
     assert [done == total for done, total in shown] == [False] * (len(shown) - 1) + [True]

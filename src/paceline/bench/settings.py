@@ -12,7 +12,7 @@ from paceline.errors import UsageError
 from paceline.proposers import PROPOSERS
 from paceline.sampling_params import SamplingParams
 
-MAX_RATE = 10_000.0
+MIN_RATE, MAX_RATE = 1e-4, 10_000.0  # requests a second; a gap of hours is no load
 MAX_BURSTINESS = 1000.0
 MAX_ROUNDS = 1000
 
@@ -114,10 +114,8 @@ def _rate(word: str) -> float:
         rate = float(word)
     except ValueError:
         rate = -1.0
-    if not 0 < rate <= MAX_RATE:
-        raise UsageError(
-            f"request_rate holds {word!r:.60}; expected requests a second, above 0 and at most {MAX_RATE:g}"
-        )
+    if not MIN_RATE <= rate <= MAX_RATE:
+        raise UsageError(f"request_rate holds {word!r:.60}; expected requests a second, {MIN_RATE:g} to {MAX_RATE:g}")
     return rate
 
 

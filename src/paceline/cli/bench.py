@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import perf_counter
 
 import typer
 
 from paceline.bench.advice_config import config_toml
 from paceline.bench.base import OFF, Workload
-from paceline.bench.experiment import Experiment, Judging
-from paceline.bench.report import LiveView, Progress, check_plots, live_view, print_result, write
+from paceline.bench.experiment import Judging
+from paceline.bench.report import check_plots, live_view, print_result, write
 from paceline.bench.requirements import (
     Condition,
     find_shortfalls,
@@ -25,6 +24,7 @@ from paceline.bench.workloads import BUILTIN, load_workload, select
 from paceline.cli.bench_endpoint import measure_endpoints, modes_of
 from paceline.cli.bench_local import measure_local
 from paceline.cli.bench_options import BenchOptions
+from paceline.cli.bench_shown import Shown
 from paceline.cli.failures import EXIT_FAILURE, complain, explanation
 from paceline.cli.interrupts import interrupts_later
 from paceline.errors import PacelineError, UsageError
@@ -33,7 +33,6 @@ from paceline.sampling_params import SamplingParams
 
 DEFAULT_MODES = "off,ngram"
 MAX_PRICE = 1e9
-_SHOW_EVERY = 2.0  # seconds: figures with their intervals take a moment
 
 
 def bench(options: BenchOptions) -> None:
@@ -47,7 +46,7 @@ def bench(options: BenchOptions) -> None:
     judging = Judging(slo, options.price_per_hour)
     measure = measure_local if options.endpoint is None else measure_endpoints
     with live_view() as view:
-        measured = measure(options, settings, workload, judging, _Shown(view, judging).show)
+        measured = measure(options, settings, workload, judging, Shown(view, judging))
     failures = [measured.experiment.failure] if measured.experiment.failure is not None else []
     try:
         with interrupts_later():  # another Ctrl-C must not lose what the first one kept
@@ -62,23 +61,6 @@ def bench(options: BenchOptions) -> None:
         failures.append(PacelineError("every answer failed, so there is no figure"))
     _raise_first(failures)
     exit_where_short(result, conditions)
-
-
-class _Shown:
-    """Brings a live view up to date, not more often than is worth it."""
-
-    def __init__(self, view: LiveView, judging: Judging) -> None:
-        self._view = view
-        self._judging = judging
-        self._began = self._shown = perf_counter()
-
-    def show(self, experiment: Experiment, done: int, total: int) -> None:
-        now = perf_counter()
-        if done == 0:
-            self._began = now
-        if done in (0, total) or now - self._shown >= _SHOW_EVERY:
-            self._view.update(Progress(done, total, now - self._began), experiment.runs(self._judging))
-            self._shown = perf_counter()
 
 
 def _workload(options: BenchOptions) -> Workload:

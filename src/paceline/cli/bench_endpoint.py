@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.bench.base import OFF, Mode, Workload
-from paceline.bench.experiment import Experiment, Judging, Show
+from paceline.bench.experiment import Experiment, Judging
 from paceline.bench.provenance import command_line, plain_params, provenance, workload_sha256
 from paceline.bench.settings import Settings
 from paceline.bench.targets.endpoint import ENDPOINT, EndpointOptions, EndpointTarget, endpoint_modes
 from paceline.cli.bench_measured import Measured
 from paceline.cli.bench_options import BenchOptions
+from paceline.cli.bench_shown import Shown
 from paceline.cli.options import DEFAULT_MODEL, RuleName
 from paceline.errors import UsageError
 
@@ -42,7 +43,7 @@ def modes_of(options: BenchOptions) -> tuple[Mode, ...]:
 
 
 def measure_endpoints(
-    options: BenchOptions, settings: Settings, workload: Workload, judging: Judging, show: Show
+    options: BenchOptions, settings: Settings, workload: Workload, judging: Judging, shown: Shown
 ) -> Measured:
     """As `measure_local`; T(n) and memory of a server are not known."""
     asking = EndpointOptions(
@@ -52,7 +53,7 @@ def measure_endpoints(
     experiment = Experiment(target, workload, settings)
     prints = _fingerprint(target.describe(), workload, settings)
     with experiment.kept():
-        asyncio.run(experiment.run(show))
+        asyncio.run(experiment.run(shown.show))
     return Measured(experiment, judging, provenance(command_line("paceline")), prints)
 
 

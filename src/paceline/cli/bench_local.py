@@ -7,7 +7,7 @@ from typing import Any
 from paceline.acceptance import MatchRule
 from paceline.api.loading import ModelOptions, ModelParts, load_parts
 from paceline.bench.base import Workload
-from paceline.bench.experiment import Experiment, Judging, Show
+from paceline.bench.experiment import Experiment, Judging
 from paceline.bench.forwards import measure_forwards
 from paceline.bench.provenance import answers_fingerprint, command_line, fingerprint, machine_of, model_of, provenance
 from paceline.bench.recordings import save_recordings
@@ -17,6 +17,7 @@ from paceline.bench.settings import Settings
 from paceline.bench.targets.local import LocalTarget
 from paceline.cli.bench_measured import Measured
 from paceline.cli.bench_options import BenchOptions
+from paceline.cli.bench_shown import Shown
 from paceline.cli.loading import quantization_of
 from paceline.cli.progress import terminal_progress
 from paceline.engine import DEFAULT_MAX_NUM_SEQS, EngineOptions
@@ -26,7 +27,7 @@ from paceline.models import open_model
 
 
 def measure_local(
-    options: BenchOptions, settings: Settings, workload: Workload, judging: Judging, show: Show
+    options: BenchOptions, settings: Settings, workload: Workload, judging: Judging, shown: Shown
 ) -> Measured:
     """Everything that there is to tell, of what was measured until Ctrl-C or a failure if one comes."""
     _check(options)
@@ -48,9 +49,10 @@ def measure_local(
     origin = {**provenance(command_line("paceline")), "machine": machine, "model": model}
     replayed = list[ReplayRun]()
     with experiment.kept():
-        asyncio.run(_run(experiment, target, settings, show))
+        asyncio.run(_run(experiment, target, settings, shown))
     with experiment.kept():
         if experiment.is_complete:
+            shown.say("Measuring forwards ...")
             judging = _with_forwards(judging, parts)
         replayed = _replayed(options, experiment, parts, judging, prints)
     return Measured(experiment, judging, origin, prints, replayed)
@@ -69,10 +71,11 @@ def _check(options: BenchOptions) -> None:
         )
 
 
-async def _run(experiment: Experiment, target: LocalTarget, settings: Settings, show: Show) -> None:
-    await experiment.run(show)
+async def _run(experiment: Experiment, target: LocalTarget, settings: Settings, shown: Shown) -> None:
+    await experiment.run(shown.show)
     longest = experiment.longest()
     if longest is not None:
+        shown.say("Measuring the memory of proposers ...")
         await target.measure_memory([mode for mode in settings.modes if not mode.is_off], longest)
 
 

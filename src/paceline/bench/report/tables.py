@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from paceline.bench.base import ALL
 from paceline.bench.report.index import RunIndex
 from paceline.bench.report.texts import MISSING, clean, interval, number, percent, ratio, shares, short_name, size
 from paceline.bench.result import Advice, Difference, ReplayRun, Result, Run, Spread
@@ -171,6 +172,20 @@ def complete_tables(runs: Sequence[Run]) -> tuple[Table, ...]:
     figures = (_SPEED, _latency(parts), whole, _SPECULATION, _ANSWERS)
     index = RunIndex(runs)
     return tuple(_of_runs(title, index, found) for title, found in zip(titles, figures, strict=True))
+
+
+def best_replays(replay: Sequence[ReplayRun]) -> list[ReplayRun]:
+    """All of all classes together, and of each class and proposer the K that is worth most: a sweep has many."""
+    best = dict[tuple[str, str], ReplayRun]()
+    for run in replay:
+        key = run.task_class, run.proposer
+        if key not in best or _worth(run) > _worth(best[key]):
+            best[key] = run
+    return [run for run in replay if run.task_class == ALL or run is best[run.task_class, run.proposer]]
+
+
+def _worth(run: ReplayRun) -> float:
+    return run.predicted_speedup or run.mean_acceptance_length or 0.0
 
 
 def replay_table(replay: Sequence[ReplayRun]) -> Table:

@@ -17,6 +17,7 @@ from paceline.bench.report.tables import (
     Column,
     Table,
     advice_table,
+    best_replays,
     differences_table,
     progress_table,
     replay_table,
@@ -61,6 +62,10 @@ class LiveView(ABC):
         """`runs`: the figures so far; there may be none."""
 
     @abstractmethod
+    def say(self, text: str) -> None:
+        """What is being done once all blocks are."""
+
+    @abstractmethod
     def close(self) -> None:
         """Leave the terminal as it was found."""
 
@@ -90,6 +95,10 @@ class LineView(LiveView):
             sys.stderr.write("; ".join([progress_text(progress), *_speedups(runs)]) + "\n")
             sys.stderr.flush()
 
+    def say(self, text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
     def close(self) -> None:
         """Lines stay."""
 
@@ -107,7 +116,15 @@ class TableView(LiveView):
 
         bar = ProgressBar(total=progress.total, completed=progress.done, width=40)
         parts = [_as_rich(progress_table(runs))] if runs else []
-        shown = Group(progress_text(progress), Padding(bar, 0), *parts)  # what matters stays, should the rest not fit
+        # What matters stays, should the rest not fit.
+        self._show(Group(progress_text(progress), Padding(bar, 0), *parts))
+
+    def say(self, text: str) -> None:
+        from rich.text import Text
+
+        self._show(Text(text))
+
+    def _show(self, shown: "rich.console.RenderableType") -> None:
         if self._live is None:
             self._live = _new_live()
             self._live.start()
@@ -143,7 +160,7 @@ def print_result(result: Result) -> None:
     console = _console()
     tables = [
         *(*summary_tables(result.runs), advice_table(result.advice)),
-        *(replay_table(result.replay), differences_table(result.differences)),
+        *(replay_table(best_replays(result.replay)), differences_table(result.differences)),
     ]
     for table in tables:
         if table.has_figures:
