@@ -6,11 +6,14 @@ from paceline import SamplingParams
 from paceline.bench.base import Load, Mode
 from paceline.bench.settings import Settings, parse_ks, parse_loads, parse_modes
 from paceline.errors import UsageError
+from paceline.proposers import PROPOSERS
 
 
 def test_modes() -> None:
     assert parse_modes("off, ngram", (4,)) == (Mode("off"), Mode("ngram", "ngram", 4))
     assert parse_modes("ngram", (2, 8)) == (Mode("ngram:2", "ngram", 2), Mode("ngram:8", "ngram", 8))
+    assert parse_modes("all", (4,))[0] == Mode("off")
+    assert {mode.proposer for mode in parse_modes("all", (4,))[1:]} == set(PROPOSERS)
     assert parse_modes("ngram:15,off", (4,)) == (Mode("ngram:15", "ngram", 15), Mode("off"))
 
 

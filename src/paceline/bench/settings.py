@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from paceline.acceptance import MatchRule
 from paceline.api.speculation import DEFAULT_NUM_SPECULATIVE_TOKENS, MAX_SPECULATIVE_TOKENS
-from paceline.bench.base import OFF, Load, Mode, Workload
+from paceline.bench.base import ALL, OFF, Load, Mode, Workload
 from paceline.checks import check_integer, check_number
 from paceline.engine.options import MAX_NUM_SEQS
 from paceline.errors import UsageError
@@ -57,7 +57,7 @@ def parse_modes(text: str, ks: Sequence[int]) -> tuple[Mode, ...]:
     for k in ks:
         check_integer("num_speculative_tokens", k, 1, MAX_SPECULATIVE_TOKENS)
     modes = list[Mode]()
-    for word in _words("modes", text):
+    for word in mode_words(text):
         name, colon, number = word.partition(":")
         if name == OFF and not colon:
             modes.append(Mode(OFF))
@@ -71,6 +71,11 @@ def parse_modes(text: str, ks: Sequence[int]) -> tuple[Mode, ...]:
         else:
             modes += [Mode(name if len(ks) == 1 else f"{name}:{k}", name, k) for k in ks]
     return tuple(modes)
+
+
+def mode_words(text: str) -> list[str]:
+    """Each mode as it was named; what "all" stands for."""
+    return [OFF, *PROPOSERS] if text.strip() == ALL else _words("modes", text)
 
 
 def parse_ks(text: str | None) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from paceline.bench.requirements import (
 )
 from paceline.bench.result import Result
 from paceline.bench.result_file import check_writable, write_result, write_text
-from paceline.bench.settings import Settings, parse_ks, parse_loads, parse_modes, trace_load
+from paceline.bench.settings import Settings, mode_words, parse_ks, parse_loads, parse_modes, trace_load
 from paceline.bench.workloads import BUILTIN, load_workload, select
 from paceline.cli.bench_endpoint import measure_endpoints, modes_of
 from paceline.cli.bench_local import measure_local
@@ -74,7 +74,7 @@ def _check_used(options: BenchOptions) -> None:
     """What would change nothing was hardly meant to."""
     if options.burstiness != 1 and options.request_rate is None:
         raise UsageError("--burstiness is about arrivals of an open loop; give --request-rate too, or leave it out")
-    words = [word.strip() for word in _modes(options).split(",")]
+    words = mode_words(_modes(options))
     if options.num_speculative_tokens is not None and all(word == OFF or ":" in word for word in words):
         raise UsageError("--num-speculative-tokens is of proposers without :K; name one in --modes, or leave it out")
     if options.advise is not None and options.endpoint is None and OFF not in words:

@@ -63,8 +63,8 @@ Modes = Annotated[
     typer.Option(
         "--modes",
         metavar="NAME,…",
-        help="off and proposers, each with :K for its number of draft tokens if wanted; off,ngram if not given. "
-        "Speedups are against off.",
+        help="off and proposers, each with :K for its number of draft tokens if wanted, or all; off,ngram if not "
+        "given. Speedups are against off.",
         show_default=False,
     ),
 ]
