@@ -1,6 +1,7 @@
 """Grammars as masks: along drafts as behind committed tokens, back again after a rejection, and where texts end."""
 
 import json
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -92,6 +93,22 @@ def test_every_text_is_whole_where_it_ends(given: dict[str, Any]) -> None:
                     assert isinstance(json.loads(b"".join(TEXTS[token] for token in tokens)), dict)
                 break
     assert num_ended > 5
+
+
+def test_a_row_does_not_depend_on_rows_of_other_paths() -> None:
+    """Of paths that end as many lexemes, which the library takes for one another in its memory of the newest mask."""
+    texts = [b"", b"a", b"b", b"c", b"cb"]
+    grammar = compiled(texts, {"type": "grammar", "grammar": 'start: T T? | "a" T T?\nT: /b*c/'})
+    rows = {path: allowed_ids(grammar.mask([0]), path, vocab_size=5) for path in ((1,), (3,))}
+    assert rows == {(1,): [2, 3, 4], (3,): [0, 2, 3]}
+    for first, second in permutations(rows):
+        mask = grammar.mask([0])
+        for path in (first, second):
+            assert allowed_ids(mask, path, vocab_size=5) == rows[path]
+        committed = grammar.mask([0])
+        assert committed.num_until_complete(first) is None  # looks at what may follow
+        committed.extend(second)
+        assert allowed_ids(committed, vocab_size=5) == rows[second]
 
 
 def test_end_tokens_are_legal_where_the_text_may_end() -> None:
