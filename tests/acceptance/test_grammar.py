@@ -258,6 +258,19 @@ def test_bounds_do_not_depend_on_what_was_drafted(monkeypatch: pytest.MonkeyPatc
     assert set(renewals) == {True, False}  # made anew, and by another answer already
 
 
+def test_an_answer_that_fails_takes_no_other_along() -> None:
+    """Some grammars make the library panic, after which no copy of that matcher can be asked anything."""
+    texts = [b"", b"a", b"b", b"c", b"x", b"{"]
+    source = 'start: "a" l | "a" "c" "b"\n%ignore /x/\nl: %json {"type":"object"}'
+    grammar = compiled(texts, {"type": "grammar", "grammar": source})
+    failing, other = grammar.mask([0]), grammar.mask([0])
+    other.extend([1])
+    with pytest.raises(GrammarError, match="the grammar cannot be followed any further"):
+        failing.allowed([1, 4])
+    for mask, path in ((grammar.mask([0]), (1, 3)), (other, (3,))):
+        assert allowed_ids(mask, path, vocab_size=6) == [2, 4]
+
+
 def test_grammar_that_cannot_be_followed_any_further() -> None:
     """Its error comes from the question, again and again; telling it of tokens raises nothing."""
     grammar = regex([b"a", b"b"], "((a{1,1000}){1,1000}){1,1000}")

@@ -184,17 +184,19 @@ class MatcherMask(GrammarMask):
         self._check()
 
     def _asked(self, ask: Callable[[], T]) -> T:
-        is_new = False
+        is_renewed = is_new = False
         while True:
             try:
                 if not self._is_sound:
+                    is_renewed = True
                     self._matcher, is_new = self._source.renewed()
                     self._catch_up()
                 return ask()
             except GrammarError as error:
+                # Of an older matcher it may be the fault of another one of those that it shares something with.
                 self._is_sound = False
                 is_shared = isinstance(error, _SharedBoundError) or not self._source.is_usable()
-                if is_new or not is_shared:
+                if is_new or (is_renewed and not is_shared):
                     raise
 
     def _catch_up(self) -> None:
