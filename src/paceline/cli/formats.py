@@ -36,7 +36,7 @@ def _schema(given: str) -> object:
 
 def _read(option: str, path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{option} {str(path)!r:.200} cannot be read: {error.strerror}") from None
     except ValueError as error:  # no UTF-8, or a name that no file can have
