@@ -41,6 +41,7 @@ def test_forms(invoke: Invoke, tiny_llama_path: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--regex", "a", "--grammar", "g"], "--regex and --grammar are given; an answer has one form"),
+        (["--json-schema", ""], "--json-schema is ''; expected JSON text, or the path"),
         (["--json-schema", "{"], "--json-schema '{' is no JSON: "),
         (["--json-schema", "[" * 10], f"--json-schema '{'[' * 10}' cannot be read: No such file"),
         (["--json-schema", '{"a":' * 100_000], "is nested too deeply"),

@@ -23,6 +23,8 @@ def response_format(json_schema: str | None, regex: str | None, grammar: Path | 
 
 
 def _schema(given: str) -> object:
+    if not given.strip():
+        raise UsageError(f"--json-schema is {given!r}; expected JSON text, or the path of a file of it")
     is_text = given.lstrip().startswith("{")
     text = given if is_text else _read("--json-schema", Path(given))
     try:
