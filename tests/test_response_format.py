@@ -84,6 +84,7 @@ for _ in range(100_000):
         ),
         ({"type": "regex"}, "response_format.pattern is None; expected a regular expression"),
         ({"type": "regex", "pattern": ""}, "response_format.pattern is ''"),
+        ({"type": "regex", "pattern": "a\\\\\\"}, "response_format.pattern ends in a backslash that escapes nothing"),
         ({"type": "regex", "pattern": "a\ud800"}, "a lone surrogate"),
         ({"type": "regex", "pattern": "é" * MAX_GRAMMAR_BYTES}, "has 65,536 bytes; expected at most 32,768"),
         ({"type": "grammar", "grammar": 3}, "response_format.grammar is 3; expected a Lark or GBNF grammar"),

@@ -45,7 +45,7 @@ def checked_format(given: object) -> ResponseFormat | None:
             return ResponseFormat("json_schema", _schema(given.get("json_schema")))
         case "regex":
             _check_keys(_NAME, given, {"type", "pattern"})
-            return ResponseFormat("regex", _text(f"{_NAME}.pattern", given.get("pattern"), "a regular expression"))
+            return ResponseFormat("regex", _pattern(given.get("pattern")))
         case "grammar":
             _check_keys(_NAME, given, {"type", "grammar"})
             return ResponseFormat("grammar", _text(f"{_NAME}.grammar", given.get("grammar"), "a Lark or GBNF grammar"))
@@ -76,6 +76,14 @@ def _as_json(where: str, schema: Mapping[Any, Any]) -> str:
         return json.dumps(dict(schema), allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{where} cannot be written as JSON: {error}; expected a JSON schema") from None
+
+
+def _pattern(given: object) -> str:
+    where = f"{_NAME}.pattern"
+    pattern = _text(where, given, "a regular expression")
+    if (len(pattern) - len(pattern.rstrip("\\"))) % 2:  # the grammar library would leave it out
+        raise UsageError(f"{where} ends in a backslash that escapes nothing; double it, or leave it out")
+    return pattern
 
 
 def _text(where: str, given: object, what: str) -> str:

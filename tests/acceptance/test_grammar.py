@@ -1,6 +1,7 @@
 """Grammars as masks: along drafts as behind committed tokens, back again after a rejection, and where texts end."""
 
 import json
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -92,6 +93,22 @@ def test_every_text_is_whole_where_it_ends(given: dict[str, Any]) -> None:
                     assert isinstance(json.loads(b"".join(TEXTS[token] for token in tokens)), dict)
                 break
     assert num_ended > 5
+
+
+def test_a_row_does_not_depend_on_rows_of_other_paths() -> None:
+    """Of paths that end as many lexemes, which the library takes for one another in its memory of the newest mask."""
+    texts = [b"", b"a", b"b", b"c", b"cb"]
+    grammar = compiled(texts, {"type": "grammar", "grammar": 'start: T T? | "a" T T?\nT: /b*c/'})
+    rows = {path: allowed_ids(grammar.mask([0]), path, vocab_size=5) for path in ((1,), (3,))}
+    assert rows == {(1,): [2, 3, 4], (3,): [0, 2, 3]}
+    for first, second in permutations(rows):
+        mask = grammar.mask([0])
+        for path in (first, second):
+            assert allowed_ids(mask, path, vocab_size=5) == rows[path]
+        committed = grammar.mask([0])
+        assert committed.num_until_complete(first) is None  # looks at what may follow
+        committed.extend(second)
+        assert allowed_ids(committed, vocab_size=5) == rows[second]
 
 
 def test_end_tokens_are_legal_where_the_text_may_end() -> None:
@@ -239,6 +256,19 @@ def test_bounds_do_not_depend_on_what_was_drafted(monkeypatch: pytest.MonkeyPatc
         for mask in masks:
             mask.extend(committed[-1:])
     assert set(renewals) == {True, False}  # made anew, and by another answer already
+
+
+def test_an_answer_that_fails_takes_no_other_along() -> None:
+    """Some grammars make the library panic, after which no copy of that matcher can be asked anything."""
+    texts = [b"", b"a", b"b", b"c", b"x", b"{"]
+    source = 'start: "a" l | "a" "c" "b"\n%ignore /x/\nl: %json {"type":"object"}'
+    grammar = compiled(texts, {"type": "grammar", "grammar": source})
+    failing, other = grammar.mask([0]), grammar.mask([0])
+    other.extend([1])
+    with pytest.raises(GrammarError, match="the grammar cannot be followed any further"):
+        failing.allowed([1, 4])
+    for mask, path in ((grammar.mask([0]), (1, 3)), (other, (3,))):
+        assert allowed_ids(mask, path, vocab_size=6) == [2, 4]
 
 
 def test_grammar_that_cannot_be_followed_any_further() -> None:

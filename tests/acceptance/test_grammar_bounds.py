@@ -46,6 +46,15 @@ def nested(levels: int) -> dict[str, Any]:
         ({"type": "regex", "pattern": "(" * 1000 + "a" + ")*" * 1000}, "cannot be compiled"),
         ({"type": "grammar", "grammar": "start: " + "(" * 1000 + '"a"' + ")" * 1000}, "too deeply nested"),
         ({"type": "grammar", "grammar": "root ::= " + "(" * 1000 + '"a"' + ")" * 1000}, "cannot be compiled"),
+        ({"type": "regex", "pattern": "x" * 400 + "("}, r'"x{80}…" \(in regex\): unclosed group$'),
+        (
+            {"type": "regex", "pattern": "x" * 400 + "\\b"},
+            r'"x{80}…" \(in regex\): lookarounds not supported yet; WordU',
+        ),
+        (
+            {"type": "grammar", "grammar": "start: " + "|".join(f'"w{i}"' for i in range(3000))},
+            "cannot be compiled for this vocabulary: .*3001 items",
+        ),
         (schema({"type": "object", "properties": {f"{i:x}": {} for i in range(1500)}}), "items"),
     ],
     ids=lambda value: str(value)[:50],

@@ -60,7 +60,7 @@ def different(is_excused: bool) -> ComparisonTally:
     [
         (Certificate(DRAFTS, EQUAL.result(), None), "certified", "every token is that of plain decoding"),
         (Certificate(DRAFTS, different(True).result(), None, numerics=0.01), "certified", "up to numerics"),
-        (Certificate(DRAFTS, different(False).result(), None), "failed", "1 answer differ"),
+        (Certificate(DRAFTS, different(False).result(), None), "failed", "1 answer differs from"),
         (Certificate(DRAFTS, None, fit(GOOD)), "certified", "about once in 333,333 times at most"),
         (Certificate(DRAFTS, None, fit(GOOD, BAD)), "failed", "the recency test fails: p is 1e-14, less than 1e-06"),
         (Certificate(DRAFTS, None, fit(GOOD, impossible=2)), "failed", "2 tokens came that the target gives no"),
@@ -78,3 +78,9 @@ def different(is_excused: bool) -> ComparisonTally:
 def test_verdict(certificate: Certificate, verdict: str, says: str) -> None:
     assert certificate.verdict == verdict
     assert says in certificate.statement
+
+
+def test_an_interrupt_is_the_only_gap() -> None:
+    """What else is missing might have come: no advice on it."""
+    certificate = Certificate(DraftCounts(0, 0, 0, None), ComparisonTally().result(), None, is_interrupted=True)
+    assert (certificate.gaps, certificate.statement) == (["it was interrupted"], "it was interrupted")

@@ -25,8 +25,8 @@ def text_of(invoke: Invoke, path: Path, *arguments: str) -> str:
 
 
 def test_forms(invoke: Invoke, tiny_llama_path: Path, tmp_path: Path) -> None:
-    (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
-    (tmp_path / "g.lark").write_text(GRAMMAR)
+    (tmp_path / "s.json").write_text(json.dumps(SCHEMA), encoding="utf-8-sig")  # as some editors do
+    (tmp_path / "g.lark").write_text(GRAMMAR, encoding="utf-8-sig")
     for given in (json.dumps(SCHEMA), str(tmp_path / "s.json")):
         answer = json.loads(text_of(invoke, tiny_llama_path, "--json-schema", given))
         assert isinstance(answer["ok"], bool)
@@ -41,6 +41,7 @@ def test_forms(invoke: Invoke, tiny_llama_path: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--regex", "a", "--grammar", "g"], "--regex and --grammar are given; an answer has one form"),
+        (["--json-schema", ""], "--json-schema is ''; expected JSON text, or the path"),
         (["--json-schema", "{"], "--json-schema '{' is no JSON: "),
         (["--json-schema", "[" * 10], f"--json-schema '{'[' * 10}' cannot be read: No such file"),
         (["--json-schema", '{"a":' * 100_000], "is nested too deeply"),

@@ -51,7 +51,14 @@ def test_distributions_are_tested(invoke: Invoke, tiny_llama_path: Path, prompts
     assert (status, found["verdict"], found["comparison"]) == (0, "certified", None)
     fit = found["goodness_of_fit"]
     assert (fit["num_answers"], fit["false_alarm_rate"]) == (40, DEFAULT_RATE)
-    assert [test["name"] for test in fit["tests"]] == ["acceptance", "drafted", "likelihood", "recency", "serial"]
+    assert [test["name"] for test in fit["tests"]] == [
+        "acceptance",
+        "drafted",
+        "likelihood",
+        "recency",
+        "identity",
+        "serial",
+    ]
     assert not any(test["has_failed"] for test in fit["tests"])
 
 

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 from engine_parts import CapriciousController
-from toy_grammars import regex
+from toy_grammars import compiled, regex
 
 from paceline.acceptance import AcceptanceRule, create_acceptance_rule
 from paceline.acceptance.grammar import Grammar
@@ -184,6 +184,14 @@ def test_end_of_text_where_the_grammar_cannot_end() -> None:
     assert result.reason is FinishReason.STOP
     assert re.fullmatch("a{3}(bc)?b", result.text)
     assert records[1].num_draft_rows == 0
+
+
+def test_nothing_of_a_rejected_draft_is_remembered() -> None:
+    """Behind the draft A, as behind the C that came instead, a lexeme begins; what may follow it is not the same."""
+    grammar = compiled(TEXTS, {"type": "grammar", "grammar": 'start: "b" (T T? | "c" T T?)\nT: /b*a/'})
+    result, records = run(saying(B, C, C), request_of(grammar), B, A)
+    assert (result.tokens, result.reason) == ((B, C, AA), FinishReason.STOP)
+    assert [record.num_draft_rows for record in records] == [0, 1, 0]
 
 
 def test_accepted_stop_token() -> None:

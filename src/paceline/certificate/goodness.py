@@ -1,15 +1,16 @@
 """Whether sampled texts follow the target's own distribution: every token's place in its law is uniform, or it is not.
 
-One test is of drafts alone: `acceptance`, whether they stand as often as they should (see `betting`). Four are of
+One test is of drafts alone: `acceptance`, whether they stand as often as they should (see `betting`). Five are of
 places, and differ in the order of the tokens that these are measured in:
 
 - `drafted`: of tokens that a draft was checked for; first what the draft had too much of. What comes in place of a
   rejected draft shows here.
 - `likelihood`: of all tokens, the likeliest first; what sharpens or flattens the text shows here.
 - `recency`: of all tokens, the latest in the text first; what copies too much or too little shows here.
+- `identity`: of all tokens, in order of their ids; what favours or drops tokens because of their value shows here.
 - `serial`: as `likelihood`, apart for each quarter of the previous token's place: faults that cancel on average.
 
-The last three look at nothing but tokens and laws, not at steps or drafts, so nothing that is reported of these can
+The last four look at nothing but tokens and laws, not at steps or drafts, so nothing that is reported of these can
 hide a fault from them. A place's cell is counted given what came before it, so that counts over texts of any length,
 which may end by a token of their own, are sums of martingale differences, and their chi-square is one in the limit.
 """
@@ -21,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paceline.certificate.betting import AcceptanceTest, acceptance_test
-from paceline.certificate.places import DraftLaw, Law, Place, Recency, likelihood_place
+from paceline.certificate.places import DraftLaw, Law, Place, Recency, identity_place, likelihood_place
 from paceline.certificate.tail import chi_square_tail, noncentrality_found
 
 NUM_CELLS = 16
 NUM_STRATA, NUM_STRATUM_CELLS = 4, 8  # of the previous token's place, and of the token's own given that
 MIN_EXPECTED = 20  # of a cell: twice what is usual for chi-square, because tails of one in a million are asked for
 POWER = 0.9
-NUM_TESTS = 5
+NUM_TESTS = 6
 MIN_CELLS = 4  # of drafted tokens, of which there may be few
 MIN_DRAFTED = MIN_CELLS * MIN_EXPECTED
 MIN_TOKENS = NUM_CELLS * MIN_EXPECTED
@@ -95,6 +96,7 @@ class FitTally:
         self._drafted: list[float] = []
         self._likelihood: list[float] = []
         self._recency: list[float] = []
+        self._identity: list[float] = []
         self._previous: list[float] = []  # the likelihood place of the token before
         self._impossible: list[ImpossibleToken] = []
         self._num_answers = 0
@@ -114,10 +116,12 @@ class FitTally:
             if not law[token] > 0:
                 self._impossible.append(ImpossibleToken(answer, index, token))
                 return
-            place = self._drawn(likelihood_place(law, token))
+            share = self._uniforms.random()
+            place = _point(likelihood_place(law, token), share)
             if index > 0:
                 self._likelihood.append(place)
                 self._previous.append(previous)
+                self._identity.append(_point(identity_place(law, token), share))
                 self._recency.append(self._drawn(recency.place(law, token)))
                 if index in drafts:
                     self._bets.append(drafts[index].bet(law, token))
@@ -133,6 +137,7 @@ class FitTally:
             "drafted": _counts(self._drafted, num_drafted_cells),
             "likelihood": _counts(self._likelihood, NUM_CELLS),
             "recency": _counts(self._recency, NUM_CELLS),
+            "identity": _counts(self._identity, NUM_CELLS),
             "serial": _counts(self._likelihood, NUM_STRATUM_CELLS, self._previous),
         }
         tests = [uniformity_test(name, each, share) for name, each in counts.items()]
@@ -148,8 +153,15 @@ class FitTally:
         )
 
     def _drawn(self, place: Place) -> float:
-        before, own = place
-        return min(before + own * self._uniforms.random(), LARGEST)
+        return _point(place, self._uniforms.random())
+
+
+def _point(place: Place, share: float) -> float:
+    """The number in [0, 1) at a uniform share of the token's own probability. Two orders may use the same share: either
+    number is uniform.
+    """
+    before, own = place
+    return min(before + own * share, LARGEST)
 
 
 def _counts(places: Sequence[float], num_cells: int, previous: Sequence[float] | None = None) -> Counts:

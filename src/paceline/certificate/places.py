@@ -22,6 +22,11 @@ def likelihood_place(law: Law, token: int) -> Place:
     return float(law[law > own].sum() + own * np.count_nonzero(law[:token] == own)), float(own)
 
 
+def identity_place(law: Law, token: int) -> Place:
+    """In order of ids."""
+    return float(law[:token].sum()), float(law[token])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DraftLaw:
     """What a draft's token was drawn from, as far as it is known: `ids`, each once, and their probabilities. For tokens

@@ -53,7 +53,8 @@ class Certificate:
         if self.failed:
             faults.append(f"{_count(len(self.failed), 'answer')} ended in an error: {self.failed[0].error}")
         if self.comparison is not None and self.comparison.num_faults:
-            faults.append(f"{_count(self.comparison.num_faults, 'answer')} differ from plain decoding")
+            number = self.comparison.num_faults
+            faults.append(f"{_count(number, 'answer')} {'differs' if number == 1 else 'differ'} from plain decoding")
         if self.fit is not None:
             if self.fit.num_impossible:
                 faults.append(f"{_count(self.fit.num_impossible, 'token')} came that the target gives no probability")
@@ -67,9 +68,9 @@ class Certificate:
     @property
     def gaps(self) -> list[str]:
         """What is missing for a verdict, a sentence each."""
-        gaps = []
         if self.is_interrupted:
-            gaps.append("it was interrupted")
+            return ["it was interrupted"]  # whatever else is missing might have come
+        gaps = []
         if not self.drafts.num_draft_tokens:
             gaps.append(
                 "no draft was ever tried, so nothing of speculation was seen; try longer answers or other prompts"

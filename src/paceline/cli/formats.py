@@ -23,6 +23,8 @@ def response_format(json_schema: str | None, regex: str | None, grammar: Path | 
 
 
 def _schema(given: str) -> object:
+    if not given.strip():
+        raise UsageError(f"--json-schema is {given!r}; expected JSON text, or the path of a file of it")
     is_text = given.lstrip().startswith("{")
     text = given if is_text else _read("--json-schema", Path(given))
     try:
@@ -36,7 +38,7 @@ def _schema(given: str) -> object:
 
 def _read(option: str, path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{option} {str(path)!r:.200} cannot be read: {error.strerror}") from None
     except ValueError as error:  # no UTF-8, or a name that no file can have

@@ -94,6 +94,8 @@ class CompiledGrammar(Grammar, MatcherSource):
         """Some grammars are for one direction alone, which the library says when it is asked to go back."""
         probe = self.matcher()
         probe.try_consume_tokens(first)
+        if probe.is_error():
+            raise UsageError(f"{where} cannot be compiled for this vocabulary: {one_line(probe.get_error())}")
         probe.rollback(len(first))
         if probe.is_error():
             raise UsageError(f"{where} cannot be taken back when a draft is rejected: {one_line(probe.get_error())}")

@@ -58,6 +58,7 @@ class MatcherMask(GrammarMask):
         self._has_ended = False  # an end token was committed
         self._is_sound = True  # the matcher has consumed what it should have; an interrupt may strike in between
         self._path: list[int] = []  # drafted tokens that the matcher has consumed, behind the committed ones
+        self._newest_mask = 0  # how many of the path the newest mask was computed behind
         self._is_complete = list[bool]()  # behind each of the path: whether the text is complete
 
     def extend(self, tokens: Sequence[int]) -> None:
@@ -68,8 +69,7 @@ class MatcherMask(GrammarMask):
             except GrammarError:
                 self._is_sound = False  # for the next question to find out
             self._committed += text
-            self._path.clear()
-            self._is_complete.clear()
+            self._begin_path()
             self._has_ended = len(text) < len(tokens)
 
     def is_active(self, drafted: Sequence[int]) -> bool:
@@ -99,9 +99,8 @@ class MatcherMask(GrammarMask):
     def _allowed(self, drafted: Sequence[int]) -> Bits:
         self._go(drafted)
         can_end = self._matcher.is_accepting()  # first: only the mask tells whether a bound was reached in it
-        mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)
+        allowed = self._mask()
         self._check()
-        allowed: Bits = mask[: len(self._text)] & self._text
         if can_end:
             return allowed | self._ends
         for token in self._ends_with_text:
@@ -146,6 +145,9 @@ class MatcherMask(GrammarMask):
             self._matcher.rollback(len(path) - num_shared)
             self._check()
             del path[num_shared:], self._is_complete[num_shared:]
+            if self._newest_mask > num_shared:
+                self._mask()  # the library remembers the newest, and would take it for that of another path as long
+                self._check()
         for token in drafted[num_shared:]:
             if self._matcher.try_consume_tokens([token]) != 1:
                 self._check_refusal()
@@ -159,9 +161,16 @@ class MatcherMask(GrammarMask):
         matcher = self._matcher
         if matcher.is_stopped() or not matcher.is_accepting():
             return matcher.is_stopped()
-        mask = np.frombuffer(matcher.compute_bitmask(), np.uint32)
+        following = self._mask()
         self._check()
-        return not (mask[: len(self._text)] & self._text).any()
+        return not following.any()
+
+    def _mask(self) -> Bits:
+        """The tokens with a text that are legal behind the path, none that end the answer."""
+        self._newest_mask = len(self._path)
+        mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)
+        allowed: Bits = mask[: len(self._text)] & self._text
+        return allowed
 
     def _check(self) -> None:
         if self._matcher.is_error():
@@ -171,27 +180,33 @@ class MatcherMask(GrammarMask):
 
     def _check_refusal(self) -> None:
         """Beyond its bounds the library finds tokens illegal that are not; only a mask tells."""
-        self._matcher.compute_bitmask()
+        self._mask()
         self._check()
 
     def _asked(self, ask: Callable[[], T]) -> T:
-        is_new = False
+        is_renewed = is_new = False
         while True:
             try:
                 if not self._is_sound:
+                    is_renewed = True
                     self._matcher, is_new = self._source.renewed()
                     self._catch_up()
                 return ask()
             except GrammarError as error:
+                # Of an older matcher it may be the fault of another one of those that it shares something with.
                 self._is_sound = False
                 is_shared = isinstance(error, _SharedBoundError) or not self._source.is_usable()
-                if is_new or not is_shared:
+                if is_new or (is_renewed and not is_shared):
                     raise
 
     def _catch_up(self) -> None:
         """Let a new matcher consume what is committed."""
-        self._path.clear()
-        self._is_complete.clear()
+        self._begin_path()
         self._matcher.consume_tokens(self._committed)
         self._check()
         self._is_sound = True
+
+    def _begin_path(self) -> None:
+        self._path.clear()
+        self._is_complete.clear()
+        self._newest_mask = 0

@@ -14,6 +14,8 @@ MAX_SECONDS = 5  # of processor time; a schema of 64 KiB that can be used takes 
 MAX_WALL_SECONDS = 60.0  # generous: a busy machine must not refuse what an idle one serves
 MAX_BYTES = 1 << 30
 _PLACE = re.compile(r"^at 1\(8\): ")  # behind the `start: ` that was put before a schema or a pattern
+_PATTERN = re.compile(r'(?<=invalid regex ")(.{80}).{2,}(?=" \(in regex\): )')
+_AGAIN = re.compile(r" in regex /.*/$")  # the pattern a second time
 _WORKER = Path(__file__).with_name("trial_worker.py")
 
 
@@ -55,7 +57,7 @@ def one_line(error: str) -> str:
     said = lines[0].split("; following special tokens")[0]
     reasons = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     said = said.removesuffix("regex parse error:") + reasons[0] if reasons else said
-    return _PLACE.sub("", said)[:300]
+    return _PATTERN.sub(r"\1…", _AGAIN.sub("", _PLACE.sub("", said)))[:300]
 
 
 def _failure(where: str, status: int, log: bytes) -> PacelineError:
