@@ -13,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt README.md LICENSE $(shell find src nati
 
 # All classes but long_context, whose prompts take most of a minute each.
 BENCH_ARGS := $(foreach class,code_editing code_writing structured_configuration summarising question_answering \
-  translation reasoning writing,--task-class $(class)) --num-prompts 40 --max-tokens 64 --concurrency 1,4
+  translation reasoning writing,--task-class $(class)) --num-prompts 40 --max-tokens 64 --concurrency 1,4 --duration 125
 
 SANITIZED := build/sanitize
 SANITIZE_address := address,undefined
