@@ -39,7 +39,7 @@ def failed() -> Answer:
 
 def block(mode: str, index: int, *answers: Answer, load: Load = ONE, task_class: str = "code", **fields: Any) -> Block:
     """One item for each answer; answers one after the other, unless `seconds` says otherwise."""
-    seen = tuple(Observation(f"{task_class}-{index}-{i}", 0, 0, 0.0, each) for i, each in enumerate(answers))
+    seen = tuple(Observation(f"{task_class}-{index}-{i}", 0, 0, each) for i, each in enumerate(answers))
     seconds = fields.pop("seconds", sum(each.e2e for each in answers if each.chunks))
     return Block(index, task_class, mode, load, seconds, seen, **fields)
 

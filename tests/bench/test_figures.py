@@ -1,6 +1,6 @@
 """Figures of blocks whose answers are known by construction."""
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import pytest
 from bench_blocks import NGRAM, OFF_MODE, ONE, answer, block, failed, pair
@@ -8,7 +8,7 @@ from bench_blocks import NGRAM, OFF_MODE, ONE, answer, block, failed, pair
 from paceline.bench.base import Answer, Block, Counts, Load, Mode, StepTime
 from paceline.bench.figures import block_sums, summarise
 from paceline.bench.figures.ceiling import speculation_ceiling
-from paceline.bench.result import BLOCK_FIELDS, Run, Spread
+from paceline.bench.result import Run, Spread
 
 MODES = (OFF_MODE, NGRAM)
 
@@ -197,8 +197,8 @@ def test_acceptance_of_nothing() -> None:
 
 def test_time_memory_energy_and_cost() -> None:
     blocks = [
-        block("ngram-4", 0, answer(), step_time=StepTime(10, 1.0, 2.0, 1.0), energy_joules=22.0, seconds=1),
-        block("ngram-4", 1, answer(), step_time=StepTime(10, 0.0, 4.0, 0.0), seconds=1),
+        block("ngram-4", 0, answer(), step_time=StepTime(1.0, 2.0, 1.0), energy_joules=22.0, seconds=1),
+        block("ngram-4", 1, answer(), step_time=StepTime(0.0, 4.0, 0.0), seconds=1),
     ]
     run = ngram(blocks, memory={"ngram-4": {"target": 7, "caches": 2}}, peak_rss=50, price_per_hour=3.96)
     assert run.time_share == {"draft": 0.125, "verify": 0.75, "host": 0.125}
@@ -250,7 +250,7 @@ def test_the_ceiling_is_at_least_one_and_every_mode_has_it() -> None:
 def test_sums_of_a_block() -> None:
     [off, _] = pair(3, answer(11, ttft=0.5, tpot=0.1), answer(), task_class="chat")
     sums = block_sums(replace(off, observations=(*off.observations, *block("off", 4, failed()).observations)))
-    assert tuple(getattr(sums, name) for name in BLOCK_FIELDS) == (
+    assert astuple(sums) == (
         3,
         "chat",
         "off",

@@ -62,7 +62,7 @@ def test_only_answers_to_the_same_thing_are_compared() -> None:
     assert identical_fraction([off], "off") is None
     assert identical_fraction([off, block("ngram-4", 0, failed())], "ngram-4") is None
     assert identical_fraction([block("off", 0, failed()), block("ngram-4", 0, other)], "ngram-4") is None
-    second = replace(off, mode="ngram-4", observations=(Observation("code-0-0", 0, 1, 0.0, other),))
+    second = replace(off, mode="ngram-4", observations=(Observation("code-0-0", 0, 1, other),))
     assert identical_fraction([off, second], "ngram-4") is None
     assert identical_fraction([off, replace(second, observations=off.observations)], "ngram-4") == 1
     assert off.load == ONE

@@ -4,7 +4,7 @@ import json
 import os
 import stat
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from bench_blocks import NGRAM, OFF_MODE, answer, pair
 
 from paceline.bench.base import Counts
 from paceline.bench.figures import block_sums, summarise
-from paceline.bench.result import BLOCK_FIELDS, Advice, Difference, ReplayRun, Result, Run
+from paceline.bench.result import Advice, BlockSums, Difference, ReplayRun, Result, Run
 from paceline.bench.result_file import from_json, read_result, to_json, write_result
 from paceline.errors import UsageError
 
@@ -52,7 +52,7 @@ def test_names_of_the_fields(tmp_path: Path) -> None:
     write_result(example(), tmp_path / "a.json")
     content = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     assert content["format"] == 1
-    assert tuple(content["blocks"][0]) == BLOCK_FIELDS
+    assert tuple(content["blocks"][0]) == tuple(field.name for field in fields(BlockSums))
     run = content["runs"][1]
     assert (run["task_class"], run["mode"], run["concurrency"], run["request_rate"]) == ("code", "ngram-4", 1, None)
     assert set(run) >= {

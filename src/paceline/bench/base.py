@@ -9,7 +9,7 @@ Times are seconds of `time.perf_counter`, unless they are said to be relative.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -190,12 +190,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The answer to turn `turn` of item `item`, at its `repeat`-th time in this mode and load. `sent`: when."""
+    """The answer to turn `turn` of item `item`, at its `repeat`-th time in this mode and load."""
 
     item: str
     turn: int
     repeat: int
-    sent: float
     answer: Answer
 
 
@@ -203,7 +202,6 @@ class Observation:
 class StepTime:
     """Sums over the engine's steps in a block, as far as the target tells them."""
 
-    num_steps: int
     draft_seconds: float
     verify_seconds: float
     host_seconds: float
@@ -260,14 +258,3 @@ class Target(ABC):
     @abstractmethod
     def memory(self) -> Mapping[str, Mapping[str, int]]:
         """By mode: bytes of "target", "proposer" and "caches", as far as they are known."""
-
-
-BlockStream = AsyncIterator[Block]
-
-
-def check_unique(modes: Sequence[Mode]) -> None:
-    """Raise ValueError for two modes of one name."""
-    names = [mode.name for mode in modes]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"the mode {name!r} is named twice")

@@ -104,7 +104,6 @@ class Experiment:
         provenance: Mapping[str, Any],
         fingerprint: Mapping[str, Any],
         replay: Sequence[ReplayRun] = (),
-        notes: Sequence[str] = (),
     ) -> Result:
         runs = self.runs(judging)
         return Result(
@@ -122,7 +121,7 @@ class Experiment:
             replay=tuple(replay),
             advice=tuple(advise(runs, self._settings.modes)),
             blocks=tuple(map(block_sums, self.blocks)),
-            notes=(*self._notes(), *notes),
+            notes=tuple(self._notes()),
             is_complete=self.is_complete,
         )
 

@@ -91,10 +91,6 @@ class EnergyMeter:
         found = [counter for zone in zones if (counter := _counter(zone)) is not None]
         self._counters = tuple(found)
 
-    @property
-    def is_available(self) -> bool:
-        return bool(self._counters)
-
     def read(self) -> EnergyReading | None:
         """Raises OSError where a counter that could be read no longer can."""
         return EnergyReading(tuple([counter.read() for counter in self._counters])) if self._counters else None

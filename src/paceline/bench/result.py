@@ -1,7 +1,7 @@
 """A benchmark's result: what a JSON file holds and every report is made from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 FORMAT = 1
@@ -157,9 +157,6 @@ class BlockSums:
     request_seconds: float
     num_errors: int
     has_loop: bool
-
-
-BLOCK_FIELDS = tuple(f.name for f in fields(BlockSums))
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,9 +126,8 @@ class Runner:
         messages, observations = asked.item.history, list[Observation]()
         for turn, text in enumerate(asked.item.turns):
             messages = (*messages, Message("user", text))
-            sent = self._clock()
             answer = await session.answer(asking.ask(asked, turn, messages))
-            observations.append(Observation(asked.item.id, turn, asked.repeat, sent, answer))
+            observations.append(Observation(asked.item.id, turn, asked.repeat, answer))
             if answer.error is not None:
                 break
             messages = (*messages, Message("assistant", answer.text))

@@ -133,17 +133,16 @@ class _StepTimes:
     """Of the steps in which something decoded: prefill is not what speculation is about."""
 
     def __init__(self) -> None:
-        self._num_steps = self._draft = self._verify = self._host = 0
+        self._draft = self._verify = self._host = 0
 
     def add(self, record: StepRecord) -> None:
         if record.num_decode_rows:
-            self._num_steps += 1
             self._draft += record.draft_ns
             self._verify += record.verify_ns
             self._host += record.host_ns
 
     def sums(self) -> StepTime:
-        return StepTime(self._num_steps, self._draft / 1e9, self._verify / 1e9, self._host / 1e9)
+        return StepTime(self._draft / 1e9, self._verify / 1e9, self._host / 1e9)
 
 
 class _Tally:
