@@ -163,7 +163,17 @@ def test_speculation_as_llama_cpp_tells_it_with_an_answer(drafted: dict[str, int
     assert answer.counts == Counts(9 - accepted, 9, 0, drafted.get("draft_n", 0), accepted)
 
 
-def test_a_question_that_cannot_be_sent_is_an_error_of_its_own() -> None:
-    answer = answer_to(chat_reply([], 0), ask(temperature=1.0, n=2))
+@pytest.mark.parametrize(
+    ("params", "error"),
+    [
+        ({"temperature": 1.0, "n": 2}, "n is 2; a benchmark of a server cannot send it"),
+        (
+            {"response_format": {"type": "json_object"}},
+            "response_format is ResponseFormat(kind='json_object', source=''); a benchmark of a server cannot send it",
+        ),
+    ],
+)
+def test_a_question_that_cannot_be_sent_is_an_error_of_its_own(params: dict[str, Any], error: str) -> None:
+    answer = answer_to(chat_reply([], 0), ask(**params))
 
-    assert answer.error == "n is 2; a benchmark of a server cannot send it"
+    assert answer.error == error

@@ -1,6 +1,7 @@
 """What goes over the wire for an ask: to a server of whom nothing is known, and to those whose extensions are."""
 
 import asyncio
+from dataclasses import fields
 
 import pytest
 from endpoint_desk import MODE, ask, in_session, sent_to
@@ -8,6 +9,7 @@ from endpoint_desk import MODE, ask, in_session, sent_to
 from paceline import SamplingParams
 from paceline.bench.base import Ask, Message
 from paceline.bench.targets.endpoint import EndpointOptions, EndpointTarget
+from paceline.bench.targets.openai_request import EXTENSIONS, STANDARD, UNSENT
 from paceline.testing.endpoint import ScriptedEndpoint
 
 PLAIN = {
@@ -22,6 +24,12 @@ PLAIN = {
 
 def test_an_unknown_server_is_sent_what_is_standard() -> None:
     assert sent_to("scripted", ask()) == PLAIN
+
+
+def test_every_sampling_parameter_is_sent_or_refused() -> None:
+    always = {"temperature", "max_tokens", "top_p", "logit_bias"}
+
+    assert {*always, *STANDARD, *EXTENSIONS, *UNSENT} == {field.name for field in fields(SamplingParams)}
 
 
 def test_parameters_go_under_their_names_where_they_differ_from_their_defaults() -> None:

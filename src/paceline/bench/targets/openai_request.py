@@ -13,8 +13,8 @@ ServerKind = Literal["paceline", "vllm", "sglang", "llamacpp", "unknown"]
 
 PATHS: Mapping[Api, str] = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 
-UNSENT = ("n", "logprobs", "prompt_logprobs", "logits_processors")
-"""Parameters that a benchmark has no use for, or that no request can carry."""
+UNSENT = ("n", "logprobs", "prompt_logprobs", "logits_processors", "response_format")
+"""Parameters that a benchmark has no use for, that no request can carry, or for which servers have different names."""
 
 STANDARD = ("stop", "presence_penalty", "frequency_penalty", "seed")
 EXTENSIONS = (

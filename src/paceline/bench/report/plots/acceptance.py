@@ -1,4 +1,4 @@
-"""Which share of the draft tokens stands, by position in the draft, a panel for each class."""
+"""Which share of the drafts stands up to each position, a panel for each class."""
 
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,6 @@ def _draw(result: Result) -> "Figure | None":
 PLOT = Plot(
     "acceptance",
     "Acceptance by position",
-    "Of the drafts that reached as far, the share in which the token at this position stood, at the least load.",
+    "The share of drafts of which all tokens up to this position stood, at the least load. Shorter drafts count too.",
     _draw,
 )
