@@ -39,9 +39,8 @@ class Run:
     checked K draft tokens. `time_share`: of "draft", "verify" and "host". `memory_bytes`: of "target", "proposer" and
     "caches", as far as the target tells them, and "peak_rss" of the whole process, common to all modes. `ceiling`: the
     most that speculation could give at this concurrency, from v(n); None where too few n were measured.
-    `identical_fraction`: of the answers that mode "off" gave too, those equal to its, letter for letter and
-    token for token.
-    `looping_fraction`: of answers that end in a repetition; `*_without_loops`: of blocks that hold none.
+    `identical_fraction`: of the answers that mode "off" gave too, those equal to its, letter for letter and token for
+    token. `looping_fraction`: of answers that end in a repetition; `*_without_loops`: of blocks that hold none.
     `cost_per_million_tokens` in the currency of the given price per hour.
     """
 

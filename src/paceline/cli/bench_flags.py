@@ -10,7 +10,8 @@ Slo = Annotated[
     typer.Option(
         "--slo",
         metavar="NAME=MS,…",
-        help="Latency targets: ttft, tpot and e2e, in milliseconds. Answers that meet all of them are goodput.",
+        help="Latency targets: ttft, tpot and e2e, in milliseconds. Answers that meet all of them are goodput. Exit "
+        "with status 1 where the 99th percentile of a mode misses one.",
         show_default=False,
     ),
 ]
@@ -25,7 +26,12 @@ Require = Annotated[
     ),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Compare although machine, model, workload or version are not the same.")
+    bool,
+    typer.Option(
+        "--force",
+        help="Compare although machine, model, workload, sampling, version, rule, prefix reuse or burstiness are not "
+        "the same.",
+    ),
 ]
 Json = Annotated[
     Path | None,

@@ -1,4 +1,4 @@
-"""`paceline bench compare` and `paceline bench check`: stored results, looked at again."""
+"""`paceline bench compare`, `check` and `replay`: what was stored, looked at again."""
 
 from pathlib import Path
 

@@ -58,17 +58,8 @@ def verify(
         ),
     ] = None,
     top_p: opt.TopP = 1.0,
-    top_k: Annotated[
-        int, typer.Option("--top-k", metavar="N", help="Above temperature 0, draw from so many tokens; 0 for all.")
-    ] = 0,
-    min_p: Annotated[
-        float,
-        typer.Option(
-            "--min-p",
-            metavar="P",
-            help="Above temperature 0, draw from tokens at least this likely, relative to the best.",
-        ),
-    ] = 0.0,
+    top_k: opt.TopK = 0,
+    min_p: opt.MinP = 0.0,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same one gives the same certificate.")] = 0,
     max_tokens: opt.MaxTokens = DEFAULT_LENGTH,
     num_prompts: Annotated[
