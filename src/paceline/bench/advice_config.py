@@ -1,13 +1,14 @@
 """The advice as a configuration: TOML, with `[speculation]` as `LLM(speculation=...)` takes it."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from paceline.acceptance import MatchRule
 from paceline.api.speculation import Speculation
 from paceline.bench.advice import when_to_measure_again
 from paceline.bench.base import ALL, OFF, Mode
+from paceline.bench.plain_values import flat
 from paceline.bench.result import Advice, Result
 from paceline.errors import UsageError
 
@@ -38,7 +39,7 @@ def config_toml(result: Result, modes: Sequence[Mode], rule: str = MatchRule.nam
         *when_to_measure_again(result.runs),
         "",
         "Measured under:",
-        *_flat(result.fingerprint),
+        *(f"  {name} = {json.dumps(value, ensure_ascii=False)}" for name, value in flat(result.fingerprint)),
     ]
     lines = [
         *map(_comment, comments),
@@ -60,11 +61,3 @@ def _comment(text: str) -> str:
     """One line, whatever a name of a class holds."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in text)
     return f"# {shown}".rstrip()
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"  {prefix}{name} = {json.dumps(value, ensure_ascii=False)}"

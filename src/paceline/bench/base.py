@@ -79,6 +79,11 @@ class Mode:
         return self.proposer == OFF
 
 
+def load_label(concurrency: int | None, request_rate: float | None) -> str:
+    """Of the one that is given."""
+    return f"c={concurrency}" if concurrency is not None else f"{request_rate:g}/s"
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """How requests come: `concurrency` at a time, the next when one is answered (closed loop); or `request_rate` a
@@ -92,7 +97,7 @@ class Load:
 
     @property
     def label(self) -> str:
-        return f"c={self.concurrency}" if self.concurrency is not None else f"{self.request_rate:g}/s"
+        return load_label(self.concurrency, self.request_rate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from paceline.bench.base import ALL, OFF
 from paceline.bench.figures.speedup import RATIO, Pairs, by_key, decode_row, pair_blocks
+from paceline.bench.plain_values import flat
 from paceline.bench.result import BlockSums, Result, Run
 from paceline.bench.statistics import Estimate, Sample, estimate_ratio
 from paceline.errors import UsageError
@@ -179,19 +180,11 @@ def _words(run: Run) -> str:
 
 
 def _changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
-    before, after = _flat(first, ""), _flat(second, "")
+    before, after = (
+        {name: json.dumps(value, ensure_ascii=False) for name, value in flat(values)} for values in (first, second)
+    )
     return [
         Change(name, before.get(name, "none"), after.get(name, "none"))
         for name in dict.fromkeys([*before, *after])
         if before.get(name) != after.get(name)
     ]
-
-
-def _flat(values: Mapping[str, Any], prefix: str) -> dict[str, str]:
-    found = dict[str, str]()
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            found |= _flat(value, f"{prefix}{name}.")
-        else:
-            found[f"{prefix}{name}"] = json.dumps(value, ensure_ascii=False)
-    return found

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paceline.bench.base import load_label
+
 FORMAT = 1
 
 
@@ -82,7 +84,7 @@ class Run:
 
     @property
     def load_label(self) -> str:
-        return f"c={self.concurrency}" if self.concurrency is not None else f"{self.request_rate:g}/s"
+        return load_label(self.concurrency, self.request_rate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from paceline.bench.base import load_label
 from paceline.bench.compare import Change, Comparison, Row
 from paceline.bench.report.tables import Column, Table
 from paceline.bench.report.texts import MISSING, clean, interval, number, short_name
@@ -31,7 +32,7 @@ def _rows(rows: Sequence[Row]) -> Table:
 
 
 def _row(row: Row) -> tuple[str, ...]:
-    load = f"c={row.concurrency}" if row.concurrency is not None else f"{row.request_rate:g}/s"
+    load = load_label(row.concurrency, row.request_rate)
     change = MISSING if row.ratio is None else interval(row.ratio, row.interval)
     return (
         *(short_name(row.task_class), short_name(row.mode), load, row.figure),

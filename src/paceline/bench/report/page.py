@@ -16,7 +16,7 @@ from paceline.bench.report.tables import (
     replay_table,
     speedup_table,
 )
-from paceline.bench.report.texts import MISSING, clean, flat, number, percent, ratio
+from paceline.bench.report.texts import MISSING, clean, facts, number, percent, ratio
 from paceline.bench.result import Result
 from paceline.errors import UsageError
 from paceline.models.quoting import quoted
@@ -70,7 +70,7 @@ def write(result: Result, folder: Path) -> list[Path]:
 
 def _render(result: Result, figures: dict[str, Figure]) -> str:
     found = headline(result)
-    facts = {
+    told = {
         "Provenance": result.provenance,
         "Settings": result.settings,
         "What must be equal to compare": result.fingerprint,
@@ -82,8 +82,8 @@ def _render(result: Result, figures: dict[str, Figure]) -> str:
         subtitle=_subtitle(result),
         notes=result.notes,
         is_complete=result.is_complete,
-        facts=[(title, list(flat(values))) for title, values in facts.items() if values],
-        has_setup=bool(result.notes or any(facts.values())),
+        facts=[(title, facts(values)) for title, values in told.items() if values],
+        has_setup=bool(result.notes or any(told.values())),
         colours=COLOURS,
     )
 

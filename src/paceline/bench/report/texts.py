@@ -1,9 +1,10 @@
 """Figures and foreign strings as words that people read: one way for the terminal, Markdown and HTML."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from paceline.bench.plain_values import flat
 from paceline.models.quoting import readable
 
 MISSING = "–"  # a figure that there is none of
@@ -88,13 +89,9 @@ def shortened(text: str, limit: int = 24) -> str:
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Plain JSON values as lines of a name and a text; what lies in a mapping is named with a dot."""
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value:
-            yield from flat(value, f"{name}.")
-        elif isinstance(value, str):
-            yield name, value
-        else:
-            yield name, json.dumps(value, ensure_ascii=False, default=str)
+def facts(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Plain JSON values as lines of a name and a text."""
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+        for name, value in flat(values)
+    ]
