@@ -78,7 +78,7 @@ def _check_used(options: BenchOptions) -> None:
     if options.num_speculative_tokens is not None and all(word == OFF or ":" in word for word in words):
         raise UsageError("--num-speculative-tokens is of proposers without :K; name one in --modes, or leave it out")
     if options.advise is not None and options.endpoint is None and OFF not in words:
-        raise UsageError("--advise sets modes against off; name off in --modes too")
+        raise UsageError("--advise compares with off; name off in --modes too")
 
 
 def _modes(options: BenchOptions) -> str:
