@@ -349,6 +349,12 @@ def test_an_interrupt_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> 
         (MatchRule(), {"params": SamplingParams(temperature=1.0, n=2)}, "n is 2"),
         (MatchRule(), {"params": SAMPLED, "false_alarm_rate": 0.0}, "false_alarm_rate is 0.0"),
         (MatchRule(), {"params": SAMPLED, "numerics": -1}, "numerics is -1"),
+        (
+            MatchRule(),
+            {"params": SAMPLED, "false_alarm_rate": 1e-3},
+            "false_alarm_rate is 0.001, but tokens are compared",
+        ),
+        (RejectionRule(), {"params": SAMPLED, "numerics": 0.1}, "numerics is 0.1, but distributions are tested"),
     ],
 )
 def test_what_cannot_be_certified(rule: AcceptanceRule, options: dict[str, object], says: str) -> None:

@@ -146,6 +146,8 @@ def test_an_interrupt(invoke: Invoke, tiny_llama_path: Path, prompts: Path, monk
         (("--num-prompts", 0), "--num-prompts is 0"),
         (("--false-alarm-rate", 0), "--false-alarm-rate is 0"),
         (("--numerics", -1), "--numerics is -1"),
+        (("--false-alarm-rate", 1e-3), "--false-alarm-rate is 0.001, but tokens are compared"),
+        (("--rule", "block", "--numerics", 0.1), "--numerics is 0.1, but distributions are tested"),
         (("--temperature", 3), "--temperature is 3"),
         (("--seed", -1), "seed is -1"),
         (("--no-chat", "--chat-template", "x"), "--no-chat uses no template"),

@@ -65,12 +65,22 @@ class Trial:
         """Whether the tokens have to be those of plain decoding, as under every exact rule at temperature 0; otherwise
         their distribution is tested.
 
-        Raises UsageError for a rule that keeps neither, and for answers that are too short to tell.
+        Raises UsageError for a rule that keeps neither, for answers that are too short to tell, and for what has no
+        part in the judgement.
         """
         if not rule.is_lossless:
             raise UsageError(f"the rule {rule.name!r} {LOSSY}")
         if rule.is_token_identical or self.params.temperature == 0:
+            if self.false_alarm_rate != DEFAULT_FALSE_ALARM_RATE:
+                raise UsageError(
+                    f"false_alarm_rate is {self.false_alarm_rate:g}, but tokens are compared, which raises no false "
+                    "alarm; leave it out"
+                )
             return True
+        if self.numerics:
+            raise UsageError(
+                f"numerics is {self.numerics:g}, but distributions are tested, not tokens compared; leave it out"
+            )
         length = self.params.max_tokens
         if length is not None and length < MIN_SAMPLED_TOKENS:
             raise UsageError(
