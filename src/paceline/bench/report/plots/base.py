@@ -30,6 +30,7 @@ COLOURS = {
     "series-8": "#5d55d1",
 }
 _WIDTH = 9.5  # inches
+_MOST_COLUMNS = 3  # of panels
 _SERIES = tuple(colour for name, colour in COLOURS.items() if name.startswith("series"))
 _MARKERS = "osD^vPX"  # not as many as colours: pairs repeat only after 56 modes
 REFERENCE, CEILING = "plain decoding", "ceiling"  # in legends
@@ -116,10 +117,10 @@ def new_figure(height: float) -> "Figure":
     return Figure(figsize=(_WIDTH, height), layout="constrained")
 
 
-def panels(count: int, height: float, most: int = 3) -> "tuple[Figure, list[Axes]]":
-    """Side by side, not more than `most` in a row; `height` inches each. The lowest of
-    each column has the numbers of x."""
-    columns = 2 if count == 4 else min(count, most)
+def panels(count: int, height: float) -> "tuple[Figure, list[Axes]]":
+    """Side by side, not more than three in a row; `height` inches each. The lowest of each column has the numbers of
+    x."""
+    columns = 2 if count == 4 else min(count, _MOST_COLUMNS)
     rows = -(-count // columns)
     figure = new_figure(height * rows)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
