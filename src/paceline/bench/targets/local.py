@@ -92,7 +92,7 @@ class _LocalSession(Session):
             ids = await asyncio.to_thread(self._encode, ask)  # a long prompt must not hold other streams up
             return await self._answer(ask, ids, began)
         except PacelineError as error:
-            return Answer(0, 0, (), "", error=str(error))
+            return Answer(0, 0, (), "", finish_reason="error", error=str(error))
 
     async def _answer(self, ask: Ask, ids: list[int], began: float) -> Answer:
         request = Terms.of(ask.params, "", 0).only_choice(ids)
