@@ -118,6 +118,18 @@ def _check_replay(result: dict[str, Any], live: dict[str, Any]) -> None:
         assert replayed[2][figure] == live[figure]
 
 
+def test_sampling_parameters_reach_the_answers(bench: Invoke, tmp_path: Path) -> None:
+    """With one token to choose from, what is drawn at any temperature is what is taken at 0."""
+    drawn, taken = tmp_path / "drawn.json", tmp_path / "taken.json"
+    sampling = ("--temperature", 1.5, "--top-k", 1, "--min-p", 0.1, "--top-p", 0.9)
+    for path, arguments in ((drawn, sampling), (taken, ())):
+        assert bench("--modes", "off", "--record", path, *arguments).exit_code == 0
+    first, second = (json.loads(path.read_text()) for path in (drawn, taken))
+    assert first["answers"] == second["answers"]
+    params = first["fingerprint"]["params"]
+    assert [params[name] for name in ("temperature", "top_k", "min_p", "top_p")] == [1.5, 1, 0.1, 0.9]
+
+
 def test_an_open_loop(bench: Invoke, tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     assert bench("--modes", "off", "--request-rate", "200", "--json", path).exit_code == 0

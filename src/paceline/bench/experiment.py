@@ -26,12 +26,14 @@ Show = Callable[["Experiment", int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What figures are set against: latency targets in milliseconds, a price, and T(n) of the target."""
+    """What figures are set against: latency targets in milliseconds, a price, and T(n) of the target behind
+    `forward_context` cached tokens."""
 
     slo: Mapping[str, float] = field(default_factory=dict)
     price_per_hour: float | None = None
     forward_ms: Mapping[int, float] = field(default_factory=dict)
     floor_ms: float | None = None
+    forward_context: int | None = None
 
 
 class Experiment:
@@ -121,7 +123,7 @@ class Experiment:
             replay=tuple(replay),
             advice=tuple(advise(runs, self._settings.modes)),
             blocks=tuple(map(block_sums, self.blocks)),
-            notes=tuple(self._notes()),
+            notes=tuple(self._notes(judging)),
             is_complete=self.is_complete,
         )
 
@@ -185,12 +187,17 @@ class Experiment:
         most = most_tokens(params, len(answer.prompt_ids), max_length)
         return Recording(item.id, seen.turn, item.task_class, answer.prompt_ids, answer.token_ids, most)
 
-    def _notes(self) -> list[str]:
+    def _notes(self, judging: Judging) -> list[str]:
         settings, notes = self._settings, list[str]()
         if settings.prefix_caching:
             notes.append("Conversations of one block and mode reused equal beginnings of their prompts.")
         else:
             notes.append("Prefix reuse was off: every prompt was read whole.")
+        if judging.forward_context is not None:
+            notes.append(
+                f"Ceilings and predictions rest on forwards behind {judging.forward_context} cached tokens; longer "
+                "contexts cost more."
+            )
         errors = [seen.answer.error for block in self.blocks for seen in block.observations if seen.answer.error]
         if errors:
             notes.append(f"{len(errors)} answers failed and are in no figure; the first: {errors[0]}")

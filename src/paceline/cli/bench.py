@@ -101,6 +101,8 @@ def _settings(options: BenchOptions, workload: Workload) -> Settings:
             max_tokens=options.max_tokens,
             temperature=options.temperature,
             top_p=options.top_p,
+            top_k=options.top_k,
+            min_p=options.min_p,
             ignore_eos=options.ignore_eos,
         ),
         rule=options.rule.value,

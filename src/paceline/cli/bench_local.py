@@ -89,7 +89,9 @@ def _model(options: BenchOptions) -> dict[str, Any]:
 def _with_forwards(judging: Judging, parts: ModelParts) -> Judging:
     """Behind all answers: it takes memory, which would count as theirs, and overwrites pages."""
     forwards = measure_forwards(parts.runtime, parts.step_weight_bytes)
-    return replace(judging, forward_ms=forwards.forward_ms, floor_ms=forwards.floor_ms)
+    return replace(
+        judging, forward_ms=forwards.forward_ms, floor_ms=forwards.floor_ms, forward_context=forwards.context
+    )
 
 
 def _replayed(

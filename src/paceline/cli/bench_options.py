@@ -21,6 +21,8 @@ class BenchOptions:
     max_tokens: int
     temperature: float
     top_p: float
+    top_k: int
+    min_p: float
     ignore_eos: bool
     concurrency: str | None
     request_rate: str | None
