@@ -19,7 +19,7 @@ from paceline.cli.interrupts import EXIT_INTERRUPTED
 from paceline.cli.loading import quantization_of, speculation_of
 from paceline.cli.options import ModelOptions as ModelArguments
 from paceline.cli.progress import terminal_progress
-from paceline.cli.verify_app import DEFAULT_NUM_SAMPLES
+from paceline.cli.verify_flags import DEFAULT_NUM_SAMPLES
 from paceline.errors import UsageError
 from paceline.prompt_files import read_prompts
 
