@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from paceline.bench.base import ALL, OFF, Mode
+from paceline.bench.base import ALL, Mode
 from paceline.bench.result import Advice, Run
 from paceline.bench.statistics import MIN_BLOCKS
+from paceline.controller import OFF
 
 _PARTS = ("target", "proposer", "caches")  # of memory; the peak of the process is common to all modes
 _MIB = 2**20

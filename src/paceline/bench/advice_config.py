@@ -7,9 +7,10 @@ from typing import Any
 from paceline.acceptance import MatchRule
 from paceline.api.speculation import Speculation
 from paceline.bench.advice import when_to_measure_again
-from paceline.bench.base import ALL, OFF, Mode
+from paceline.bench.base import ALL, Mode
 from paceline.bench.plain_values import flat
 from paceline.bench.result import Advice, Result
+from paceline.controller import OFF
 from paceline.errors import UsageError
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+from paceline.controller import OFF
 from paceline.sampling_params import SamplingParams
 from paceline.telemetry import SpeculationStats
 
-OFF = "off"
 ALL = "all"  # the task class of a figure over all of them
 
 

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.bench.base import ALL, OFF
+from paceline.bench.base import ALL
 from paceline.bench.figures.speedup import RATIO, Pairs, by_key, decode_row, pair_blocks
 from paceline.bench.plain_values import flat
 from paceline.bench.result import BlockSums, Result, Run
 from paceline.bench.statistics import Estimate, Sample, estimate_ratio
+from paceline.controller import OFF
 from paceline.errors import UsageError
 
 BETTER, WORSE, NOISE = "better", "worse", "noise"

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from itertools import count
 
-from paceline.bench.base import OFF, Answer, Block, Load
+from paceline.bench.base import Answer, Block, Load
 from paceline.bench.result import Difference
+from paceline.controller import OFF
 
 _BEFORE, _AFTER = 32, 16  # characters of context
 

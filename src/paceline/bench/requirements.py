@@ -13,10 +13,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from paceline.bench.base import ALL, OFF
+from paceline.bench.base import ALL
 from paceline.bench.figures.latency import SLO_NAMES
 from paceline.bench.result import Run, Spread
 from paceline.bench.statistics import ratio
+from paceline.controller import OFF
 from paceline.errors import UsageError
 
 EACH = "*"  # every task class by itself, and all of them together

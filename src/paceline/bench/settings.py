@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from paceline.acceptance import MatchRule
 from paceline.api.speculation import DEFAULT_NUM_SPECULATIVE_TOKENS, MAX_SPECULATIVE_TOKENS
-from paceline.bench.base import ALL, OFF, Load, Mode, Workload
+from paceline.bench.base import ALL, Load, Mode, Workload
 from paceline.checks import check_integer, check_number
+from paceline.controller import OFF
 from paceline.engine.options import MAX_NUM_SEQS
 from paceline.errors import UsageError
 from paceline.proposers import PROPOSERS

@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from paceline.bench.advice_config import config_toml
-from paceline.bench.base import OFF, Workload
+from paceline.bench.base import Workload
 from paceline.bench.experiment import Judging
 from paceline.bench.report import check_plots, live_view, print_result, write
 from paceline.bench.requirements import (
@@ -27,6 +27,7 @@ from paceline.cli.bench_options import BenchOptions
 from paceline.cli.bench_shown import Shown
 from paceline.cli.failures import EXIT_FAILURE, complain, explanation
 from paceline.cli.interrupts import interrupts_later
+from paceline.controller import OFF
 from paceline.errors import PacelineError, UsageError
 from paceline.models.quoting import quoted
 from paceline.sampling_params import SamplingParams

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from paceline.bench.base import OFF, Mode, Workload
+from paceline.bench.base import Mode, Workload
 from paceline.bench.experiment import Experiment, Judging
 from paceline.bench.provenance import command_line, plain_params, provenance, workload_sha256
 from paceline.bench.settings import Settings
@@ -13,6 +13,7 @@ from paceline.cli.bench_measured import Measured
 from paceline.cli.bench_options import BenchOptions
 from paceline.cli.bench_shown import Shown
 from paceline.cli.options import DEFAULT_MODEL, RuleName
+from paceline.controller import OFF
 from paceline.errors import UsageError
 
 _OF_THE_ENGINE = {

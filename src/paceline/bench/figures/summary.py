@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from paceline.bench.base import ALL, OFF, Answer, Block, Load, Mode
+from paceline.bench.base import ALL, Answer, Block, Load, Mode
 from paceline.bench.figures.acceptance import Acceptance, total_counts
 from paceline.bench.figures.ceiling import speculation_ceiling
 from paceline.bench.figures.latency import chunk_gap_ms, e2e_ms, meets_targets, tpot, tpot_ms, ttft_ms
@@ -12,6 +12,7 @@ from paceline.bench.identity import identical_fraction
 from paceline.bench.loops import ends_in_loop
 from paceline.bench.result import BlockSums, Run
 from paceline.bench.statistics import Estimate, mean, ratio
+from paceline.controller import OFF
 
 
 def summarise(

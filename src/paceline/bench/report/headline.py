@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from paceline.bench.base import ALL, OFF
+from paceline.bench.base import ALL
 from paceline.bench.report.index import RunIndex
 from paceline.bench.report.texts import interval, number, percent, ratio, short_name
 from paceline.bench.result import Result, Run
+from paceline.controller import OFF
 
 _AUTO = "auto"  # the mode that chooses by itself, and so the one that a user gets
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from paceline.bench.base import ALL, OFF
+from paceline.bench.base import ALL
 from paceline.bench.result import Run
+from paceline.controller import OFF
 
 
 class RunIndex:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.bench.base import OFF
 from paceline.bench.report.headline import Headline, headline
 from paceline.bench.report.plots import COLOURS, PLOTS, check_plots, draw_plots
 from paceline.bench.report.tables import (
@@ -18,6 +17,7 @@ from paceline.bench.report.tables import (
 )
 from paceline.bench.report.texts import MISSING, clean, facts, number, percent, ratio
 from paceline.bench.result import Result
+from paceline.controller import OFF
 from paceline.errors import UsageError
 from paceline.models.quoting import quoted
 

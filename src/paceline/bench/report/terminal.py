@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from paceline.bench.base import OFF
 from paceline.bench.compare import Comparison
 from paceline.bench.report.comparison import comparison_notes, comparison_tables
 from paceline.bench.report.headline import headline
@@ -25,6 +24,7 @@ from paceline.bench.report.tables import (
 )
 from paceline.bench.report.texts import clean, duration, interval, number, shortened
 from paceline.bench.result import ReplayRun, Result, Run
+from paceline.controller import OFF
 
 if TYPE_CHECKING:
     import rich.console

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from paceline.bench.base import OFF, Answer, Ask, Mode, Report, Session, Target
+from paceline.bench.base import Answer, Ask, Mode, Report, Session, Target
 from paceline.bench.targets.counters import Reading, counts_between, read_counters
 from paceline.bench.targets.endpoint_client import (
     EndpointClient,
@@ -21,6 +21,7 @@ from paceline.bench.targets.endpoint_facts import EndpointFacts, learn
 from paceline.bench.targets.json_fields import EndpointError
 from paceline.bench.targets.openai_request import PATHS, Api, request_body, without_prefix_cache
 from paceline.bench.targets.openai_stream import AnswerReader
+from paceline.controller import OFF
 from paceline.errors import PacelineError, PacelineWarning, UsageError
 
 if TYPE_CHECKING:

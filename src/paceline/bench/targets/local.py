@@ -13,8 +13,9 @@ from paceline.api.inputs import ChatOptions
 from paceline.api.loading import LoadedModel, ModelOptions, ModelParts
 from paceline.api.speculation import Speculating, Speculation
 from paceline.api.terms import Terms
-from paceline.bench.base import OFF, Answer, Ask, Chunk, Counts, Mode, Report, Session, StepTime, Target
+from paceline.bench.base import Answer, Ask, Chunk, Counts, Mode, Report, Session, StepTime, Target
 from paceline.bench.machine import deep_size, model_memory
+from paceline.controller import OFF
 from paceline.engine import AsyncEngine, StepOutput
 from paceline.errors import PacelineError
 from paceline.proposers import Proposer

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
-from paceline.bench.base import OFF
 from paceline.bench.report.texts import shortened
 from paceline.bench.result import Result
+from paceline.controller import OFF
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
